@@ -1,0 +1,64 @@
+"""graphxai-data: graph-explainability benchmarks whose ground truth is known by construction.
+
+Names are resolved on first use, so that `import graphxai_data` stays light: building needs no
+torch, and listing datasets needs no NumPy.
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphxai_data.build import build as build
+    from graphxai_data.dataset import BA2Motif as BA2Motif
+    from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
+    from graphxai_data.manifest import Manifest as Manifest
+    from graphxai_data.recipe import Recipe as Recipe
+    from graphxai_data.record import GraphRecord as GraphRecord
+    from graphxai_data.shards import ShardReader as ShardReader
+    from graphxai_data.shards import ShardWriter as ShardWriter
+    from graphxai_data.verify import verify as verify
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BA2Motif": "dataset",
+    "GraphRecord": "record",
+    "GraphXAIDataset": "dataset",
+    "Manifest": "manifest",
+    "Recipe": "recipe",
+    "ShardReader": "shards",
+    "ShardWriter": "shards",
+    "build": "build",
+    "verify": "verify",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'graphxai_data' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f"graphxai_data.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Package(ModuleType):
+    """`build` and `verify` are modules and the functions in them.
+
+    Importing such a module would put it over the function of the same name; `graphxai_data.build`
+    is the function whatever was imported before, and `from graphxai_data.build import …` works.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,277 @@
+"""Build: from a recipe and a seed to verified HDF5 shards; the whole way on one page.
+
+recipe -> plan (class, group and split of every graph) -> shards, made anywhere -> survey of what
+was written -> manifest -> the folder gets its name. Nothing here imports torch.
+"""
+
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from graphxai_data import engine as engines
+from graphxai_data.columns import Columns, pack
+from graphxai_data.disk import build_lock, explained_disk_errors
+from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.generators import generator_module
+from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
+from graphxai_data.recipe import Recipe
+from graphxai_data.record import Plan, Slot
+from graphxai_data.report.card import data_card
+from graphxai_data.seeds import MAX_INDEX, check_seed, rng_for
+from graphxai_data.shards import SCHEMA_VERSION, shard_bytes, write_atomically
+from graphxai_data.splits import assign_splits
+from graphxai_data.validate import check_columns, survey
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+
+_ORDER_NAME = "order.json"
+
+
+def build(
+    name: str | Path | Recipe,
+    seed: int = 0,
+    root: str | Path = "data",
+    jobs: int | None = None,
+    engine: str = "processes",
+    graphs: int | None = None,
+    shard_size: int = 1000,
+    rings: bool = True,
+    sources: Mapping[str, str | Path] | None = None,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Build a dataset into `<root>/<dataset>/seed-<seed>/`, or keep it if it is there and whole.
+
+    The result depends on recipe, seed and graphs alone. A build that was killed goes on at its
+    first missing shard.
+
+    Args:
+        name: a shipped dataset, the path of a recipe file, or a recipe.
+        seed: any whole number from 0.
+        root: folder of all builds.
+        jobs: worker processes, all cores by default.
+        engine: "serial", "processes", "dask", or the address of a Dask scheduler.
+        graphs: how many graphs instead of the recipe's number, classes and splits in proportion.
+        shard_size: graphs a shard.
+        rings: measure the RINGS principles; there is no check in this version yet, so nothing is
+            measured or written either way.
+        sources: files to use instead of the shipped raw inputs, by source name.
+        progress: called with (graphs done, graphs in all).
+
+    Raises:
+        InputError: what was asked for cannot be built.
+        CheckFailedError: the graphs break an invariant; nothing is published.
+        DamagedError: an earlier build in that folder is no longer whole.
+    """
+    recipe = name if isinstance(name, Recipe) else Recipe.load(name)
+    order = _Order(recipe, check_seed(seed), _graphs(recipe, graphs), _shard_size(shard_size))
+    engines.check_engine(engine)
+    jobs = engines.check_jobs(jobs)
+    _refuse_unknown_sources(recipe, sources or {})
+    folder = Path(root) / recipe.name / f"seed-{seed}"
+    tick = progress or (lambda done, total: None)
+
+    with explained_disk_errors(folder), build_lock(folder):
+        if folder.exists():
+            return _keep_if_same(folder, order)
+        plan = make_plan(recipe, order.seed, order.graphs)
+        staging = _open_staging(folder, order)
+        missing = [task for task in _tasks(order, plan) if not (staging / task.name).exists()]
+        done = order.graphs - sum(task.graphs for task in missing)
+        tick(done, order.graphs)
+        jobs = min(jobs, max(len(missing), 1))
+        for made in engines.run(make_shard, missing, engine=engine, jobs=jobs):
+            write_atomically(staging / made.name, made.content)
+            done += made.graphs
+            tick(done, order.graphs)
+
+        found = survey((staging / n for n in order.shard_names), recipe, order.seed, plan)
+        if found.problems:
+            shutil.rmtree(staging)
+            raise CheckFailedError(f"{recipe.name}: nothing published; " + "; ".join(found.problems))
+        manifest = Manifest(
+            schema_version=SCHEMA_VERSION,
+            dataset=recipe.name,
+            seed=order.seed,
+            graphs=order.graphs,
+            shard_size=order.shard_size,
+            content_sha256=found.content_sha256,
+            recipe_sha256=recipe.sha256,
+            recipe=recipe.to_dict(),
+            statistics=found.statistics,
+            shards=tuple(found.shards),
+            sources={},
+            versions=software_versions(),
+        )
+        write_atomically(staging / "README.md", data_card(manifest, recipe).encode())
+        manifest.save(staging)
+        (staging / _ORDER_NAME).unlink()
+        staging.rename(folder)
+        return manifest
+
+
+def make_plan(recipe: Recipe, seed: int, graphs: int) -> Plan:
+    """Class, group and split of every graph, settled before a graph is drawn."""
+    label, group = generator_module(recipe.generator).plan(recipe.params, graphs)
+    draws = rng_for(seed, f"{recipe.name}/splits")
+    return Plan(label, group, assign_splits(label, group, recipe.splits.fractions, draws))
+
+
+class ShardTask(NamedTuple):
+    """What a worker needs to make one shard; `plan` is cut to its graphs."""
+
+    name: str
+    recipe: Recipe
+    seed: int
+    first: int
+    plan: Plan
+
+    @property
+    def graphs(self) -> int:
+        """Number of graphs in the shard."""
+        return len(self.plan.label)
+
+
+class MadeShard(NamedTuple):
+    """A finished shard on its way to the disk."""
+
+    name: str
+    graphs: int
+    content: bytes
+
+
+def make_shard(task: ShardTask) -> MadeShard:
+    """Draw the graphs of a shard, check them, and return the file; runs on any worker."""
+    columns = make_columns(task)
+    generator = generator_module(task.recipe.generator)
+    schema = generator.schema(task.recipe.params)
+    problems = check_columns(columns, schema) or generator.check(task.recipe.params, columns)
+    if problems:
+        raise CheckFailedError(f"{task.recipe.name}: nothing published; " + "; ".join(problems))
+    content = shard_bytes(
+        columns,
+        schema,
+        dataset=task.recipe.name,
+        recipe_sha256=task.recipe.sha256,
+        seed=task.seed,
+    )
+    return MadeShard(task.name, task.graphs, content)
+
+
+def make_columns(task: ShardTask) -> Columns:
+    """The graphs of a shard, drawn from their own streams."""
+    generator = generator_module(task.recipe.generator)
+    params = task.recipe.params
+    slots = zip(
+        range(task.first, task.first + task.graphs),
+        task.plan.label.tolist(),
+        task.plan.group.tolist(),
+        strict=True,
+    )
+    records = [generator.generate(params, Slot(*slot), task.seed) for slot in slots]
+    graph_id = np.arange(task.first, task.first + task.graphs)
+    return pack(records, generator.schema(params), graph_id, task.plan.split)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What is to be built. Two orders that are equal may share finished shards."""
+
+    recipe: Recipe
+    seed: int
+    graphs: int
+    shard_size: int
+
+    @property
+    def shard_names(self) -> list[str]:
+        return [f"shard-{i:05d}.h5" for i in range(-(-self.graphs // self.shard_size))]
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "recipe_sha256": self.recipe.sha256,
+                "seed": self.seed,
+                "graphs": self.graphs,
+                "shard_size": self.shard_size,
+                "versions": software_versions(),
+            }
+        )
+
+
+def _tasks(order: _Order, plan: Plan) -> Iterator[ShardTask]:
+    for i, name in enumerate(order.shard_names):
+        first = i * order.shard_size
+        part = Plan(*(column[first : first + order.shard_size] for column in plan))
+        yield ShardTask(name, order.recipe, order.seed, first, part)
+
+
+def _open_staging(folder: Path, order: _Order) -> Path:
+    """The folder under its temporary name: an earlier one of the same order, or a new one."""
+    staging = folder.with_name(f".{folder.name}.partial")
+    order_file = staging / _ORDER_NAME
+    if order_file.is_file() and order_file.read_text(encoding="utf-8") == order.to_json():
+        log.info("going on with the unfinished build in %s", staging)
+        return staging
+    if staging.exists():
+        log.info("discarding an unfinished build of something else in %s", staging)
+        shutil.rmtree(staging)
+    staging.mkdir(parents=True)
+    write_atomically(order_file, order.to_json().encode())
+    return staging
+
+
+def _keep_if_same(folder: Path, order: _Order) -> Manifest:
+    """The manifest of the build that is there already, if it is the one asked for and whole."""
+    from graphxai_data.verify import verify
+
+    if not (folder / MANIFEST_NAME).is_file():
+        raise InputError(
+            f"{folder}: exists but is not a graphxai-data build (no {MANIFEST_NAME} in it); "
+            "move it away or choose another --root"
+        )
+    manifest = Manifest.load(folder)
+    wanted = {
+        "recipe_sha256": order.recipe.sha256,
+        "seed": order.seed,
+        "graphs": order.graphs,
+    }
+    for key, value in wanted.items():
+        if getattr(manifest, key) != value:
+            raise InputError(
+                f"{folder}: holds another build ({key} {getattr(manifest, key)}, asked for {value})"
+                "; remove it or choose another --root"
+            )
+    problems = verify(folder)
+    if problems:
+        raise DamagedError(f"{problems[0]} ({len(problems)} problems; `verify` lists all)")
+    log.info("%s is there already and whole", folder)
+    return manifest
+
+
+def _graphs(recipe: Recipe, graphs: int | None) -> int:
+    if graphs is None:
+        return int(recipe.params.graphs)
+    if isinstance(graphs, bool) or not isinstance(graphs, int) or not 1 <= graphs <= MAX_INDEX:
+        raise InputError(f"graphs: expected a whole number from 1 to {MAX_INDEX}, got {graphs!r}")
+    return graphs
+
+
+def _shard_size(shard_size: int) -> int:
+    if isinstance(shard_size, bool) or not isinstance(shard_size, int) or not 1 <= shard_size <= 10**6:
+        raise InputError(f"shard_size: expected a whole number from 1 to 1000000, got {shard_size!r}")
+    return shard_size
+
+
+def _refuse_unknown_sources(recipe: Recipe, sources: Mapping[str, str | Path]) -> None:
+    for name in sources:
+        if name not in recipe.sources:
+            takes = ", ".join(sorted(recipe.sources)) or "none"
+            raise InputError(f"{recipe.name}: no source named '{name}'; it takes {takes}")

@@ -1,0 +1,250 @@
+"""Command line: the only file that prints. Results go to stdout, progress and errors to stderr."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from graphxai_data import __version__
+from graphxai_data.errors import GraphXAIDataError, InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from graphxai_data.build import Progress
+    from graphxai_data.manifest import Manifest
+
+# Everything heavier than click is imported inside the commands: --help has to be quick.
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+_folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+
+
+class _Cli(click.Group):
+    """A group whose commands end with one clear line instead of a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GraphXAIDataError as error:
+            message = " ".join(str(error).split())
+            click.echo(f"Error: {message}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="graphxai-data")
+def main() -> None:
+    """Graph-explainability benchmarks with ground truth known by construction.
+
+    Exit codes: 0 good, 1 a check failed, 2 bad usage or input.
+    """
+
+
+@main.command(name="list")
+@_json_option
+def list_command(as_json: bool) -> None:
+    """Show the datasets that can be built."""
+    from graphxai_data.recipe import find, read_toml, shipped_names
+
+    rows = []
+    for name in shipped_names():
+        recipe = read_toml(find(name))
+        rows.append(
+            {
+                "name": name,
+                "graphs": recipe["params"]["graphs"],
+                "splits": recipe["splits"],
+                "summary": recipe["summary"],
+            }
+        )
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = _table("dataset", "graphs", "train / valid / test", "what it is")
+    for row in rows:
+        shares = " / ".join(f"{share:.0%}" for share in row["splits"].values())
+        table.add_row(row["name"], f"{row['graphs']:,}", shares, row["summary"])
+    _print(table)
+
+
+@main.command()
+@click.argument("name")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which build of the recipe.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    help="Folder of all builds.  [default: $GRAPHXAI_DATA_ROOT, else ./data]",
+)
+@click.option("--jobs", type=int, help="Worker processes.  [default: all cores]")
+@click.option(
+    "--engine",
+    default="processes",
+    show_default=True,
+    help="serial, processes, dask, or the address of a Dask scheduler (tcp://host:port).",
+)
+@click.option("--graphs", type=int, help="Another number of graphs, in the same proportions.")
+@click.option("--shard-size", type=int, default=1000, show_default=True, help="Graphs a shard.")
+@click.option(
+    "--source",
+    "sources",
+    metavar="ID=PATH",
+    multiple=True,
+    help="A file to use instead of a shipped raw input; may be given more than once.",
+)
+@click.option("--no-rings", is_flag=True, help="Skip the RINGS checks (none exist yet).")
+@_json_option
+def build(
+    name: str,
+    seed: int,
+    root: Path | None,
+    jobs: int | None,
+    engine: str,
+    graphs: int | None,
+    shard_size: int,
+    sources: tuple[str, ...],
+    no_rings: bool,
+    as_json: bool,
+) -> None:
+    """Build dataset NAME (see `list`), or the recipe file NAME, ending in .toml.
+
+    The graphs depend on recipe, seed and --graphs alone. A build that was stopped goes on where it
+    was; one that is already there is verified and kept.
+    """
+    from graphxai_data.build import build as run_build
+
+    root = root or Path(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
+    with _progress_bar(name) as progress:
+        manifest = run_build(
+            name,
+            seed=seed,
+            root=root,
+            jobs=jobs,
+            engine=engine,
+            graphs=graphs,
+            shard_size=shard_size,
+            rings=not no_rings,
+            sources=dict(_parse_source(text) for text in sources),
+            progress=progress,
+        )
+    folder = root / manifest.dataset / f"seed-{manifest.seed}"
+    _show_manifest(manifest, folder, as_json)
+
+
+@main.command()
+@_folder_argument
+@click.option("--full", is_flag=True, help="Prove every graph, and draw each again from its seed.")
+@_json_option
+def verify(folder: Path, full: bool, as_json: bool) -> None:
+    """Check a build: files, digests, invariants, labels and masks."""
+    from graphxai_data.verify import verify as run_verify
+
+    problems = run_verify(folder, full=full)
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "full": full, "problems": problems}, indent=2))
+    elif problems:
+        for problem in problems:
+            click.echo(problem)
+    else:
+        click.echo(f"{folder}: whole" + (", every graph proven and reproduced" if full else ""))
+    if problems:
+        click.echo(f"Error: {folder}: {len(problems)} problems found", err=True)
+        sys.exit(1)
+
+
+@main.command()
+@_folder_argument
+@_json_option
+def info(folder: Path, as_json: bool) -> None:
+    """Show what is in a build, beside what its recipe expects."""
+    from graphxai_data.manifest import Manifest
+
+    _show_manifest(Manifest.load(folder), folder, as_json)
+
+
+def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
+    if as_json:
+        click.echo(manifest.to_json())
+        return
+    from graphxai_data.record import SPLIT_NAMES
+    from graphxai_data.report.card import class_rows, statistics_rows
+
+    statistics = _table("statistic", "this build", "expected", "tolerance")
+    for row in statistics_rows(manifest):
+        statistics.add_row(*row)
+    classes = _table("class", *SPLIT_NAMES, "all")
+    for row in class_rows(manifest):
+        classes.add_row(*row)
+    click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {folder}")
+    _print(statistics)
+    _print(classes)
+    click.echo(f"content sha256  {manifest.content_sha256}")
+    click.echo(f"reference       {_reference_verdict(manifest)}")
+
+
+def _reference_verdict(manifest: "Manifest") -> str:
+    from graphxai_data.manifest import reference_digest
+    from graphxai_data.recipe import Recipe
+
+    recipe = Recipe.from_dict(manifest.recipe)
+    reference = reference_digest(recipe, manifest.seed, manifest.graphs)
+    if reference is None:
+        return "none pinned for this recipe, seed and number of graphs"
+    if reference == manifest.content_sha256:
+        return "matches data/digests.toml"
+    return f"DIFFERS from data/digests.toml ({reference}); please report the versions used"
+
+
+@contextmanager
+def _progress_bar(title: str) -> Iterator["Progress"]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("graphs, elapsed"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"Building {title}", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _parse_source(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise InputError(f"--source: expected ID=PATH, got '{text}'")
+    return name, path
+
+
+def _table(*headers: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for header in headers:
+        table.add_column(header)
+    return table
+
+
+def _print(table: "Table") -> None:
+    from rich.console import Console
+
+    # A pipe has no width: there, lines are as long as they need to be.
+    Console(width=None if sys.stdout.isatty() else 200).print(table)

@@ -1,0 +1,110 @@
+"""Columns: many graphs as concatenated arrays with pointers, no object per graph.
+
+    node_ptr [g+1] i64   edge_ptr [g+1] i64   graph_id, group, y [g] i64   split [g] u8
+    x [N] u8 (one-hot class ids) or [N, p] f32     node_mask [N] bool
+    edge_index [2, M] i64, local node ids          edge_mask [M] bool
+    edge_attr [M] u8 or [M, q] f32, where the dataset has edge features
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.errors import CheckFailedError
+from graphxai_data.record import Feature, GraphRecord, Schema
+
+Columns = dict[str, npt.NDArray[np.generic]]
+Ints = npt.NDArray[np.int64]
+
+
+def pack(
+    records: Sequence[GraphRecord], schema: Schema, graph_id: Ints, split: npt.NDArray[np.uint8]
+) -> Columns:
+    """Concatenate records; their order, and `graph_id` and `split` [g], belong together."""
+    columns: Columns = {
+        "node_ptr": _pointers([r.num_nodes for r in records]),
+        "edge_ptr": _pointers([r.edge_index.shape[1] for r in records]),
+        "x": _compact(_stack([r.x for r in records], schema.node_features), schema.node_features),
+        "edge_index": np.concatenate(
+            [np.empty((2, 0), np.int64), *(r.edge_index for r in records)], axis=1
+        ),
+        "y": np.array([r.y for r in records], np.int64),
+        "node_mask": np.concatenate([np.empty(0, bool), *(r.node_mask for r in records)]),
+        "edge_mask": np.concatenate([np.empty(0, bool), *(r.edge_mask for r in records)]),
+        "split": np.asarray(split, np.uint8),
+        "graph_id": np.asarray(graph_id, np.int64),
+        "group": np.array([r.group for r in records], np.int64),
+    }
+    if schema.edge_features is not None:
+        attributes = [r.edge_attr for r in records if r.edge_attr is not None]
+        if len(attributes) != len(records):
+            raise CheckFailedError("a record has no edge_attr, but its schema has edge features")
+        stacked = _stack(attributes, schema.edge_features)
+        columns["edge_attr"] = _compact(stacked, schema.edge_features)
+    return columns
+
+
+def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
+    """The i-th graph as a record of its own."""
+    nodes = slice(*columns["node_ptr"][i : i + 2].tolist())
+    edges = slice(*columns["edge_ptr"][i : i + 2].tolist())
+    return GraphRecord(
+        x=expand(columns["x"][nodes], schema.node_features),
+        edge_index=columns["edge_index"][:, edges].astype(np.int64),
+        y=int(columns["y"][i]),
+        node_mask=columns["node_mask"][nodes].astype(bool),
+        edge_mask=columns["edge_mask"][edges].astype(bool),
+        group=int(columns["group"][i]),
+        edge_attr=None
+        if schema.edge_features is None
+        else expand(columns["edge_attr"][edges], schema.edge_features),
+        meta={"graph_id": int(columns["graph_id"][i]), "split": int(columns["split"][i])},
+    )
+
+
+def expand(stored: npt.NDArray[np.generic], feature: Feature) -> npt.NDArray[np.float32]:
+    """[rows, width] float32 from what is stored."""
+    if feature.encoding == "dense":
+        return stored.astype(np.float32)
+    return np.eye(feature.width, dtype=np.float32)[stored.astype(np.int64)]
+
+
+def graph_of_node(columns: Columns) -> Ints:
+    """[N] position in the shard of each node's graph."""
+    return _owner(columns["node_ptr"])
+
+
+def graph_of_edge(columns: Columns) -> Ints:
+    """[M] position in the shard of each edge's graph."""
+    return _owner(columns["edge_ptr"])
+
+
+def global_edges(columns: Columns) -> Ints:
+    """[2, M] edge ends as rows of the concatenated node arrays."""
+    offset = columns["node_ptr"][:-1].astype(np.int64)[graph_of_edge(columns)]
+    ends: Ints = columns["edge_index"].astype(np.int64) + offset
+    return ends
+
+
+def _owner(pointers: npt.NDArray[np.generic]) -> Ints:
+    return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers.astype(np.int64)))
+
+
+def _pointers(lengths: Sequence[int]) -> Ints:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+
+
+def _stack(
+    rows: Sequence[npt.NDArray[np.float32]], feature: Feature
+) -> npt.NDArray[np.float32]:
+    return np.concatenate([np.empty((0, feature.width), np.float32), *rows])
+
+
+def _compact(rows: npt.NDArray[np.float32], feature: Feature) -> npt.NDArray[np.generic]:
+    if feature.encoding == "dense":
+        return rows
+    if not (((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all()):
+        bad = int(np.flatnonzero(((rows != 0).sum(axis=1) != 1) | (rows.max(axis=1) != 1))[0])
+        raise CheckFailedError(f"a feature declared one-hot is not, in row {bad} of its shard")
+    return rows.argmax(axis=1).astype(np.uint8)

@@ -1,0 +1,48 @@
+"""What can go wrong with a disk: one writer a folder, and errors that say what to do."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from graphxai_data.errors import GraphXAIDataError, InputError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class DiskFullError(GraphXAIDataError):
+    """There is no room left; what was finished before is kept."""
+
+
+@contextmanager
+def explained_disk_errors(folder: Path) -> Iterator[None]:
+    """Turn operating-system errors under `folder` into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or folder
+        if error.errno in _FULL:
+            raise DiskFullError(
+                f"{place}: {os.strerror(error.errno)}; make room and run the same command again, "
+                "it goes on from the finished shards"
+            ) from None
+        raise InputError(
+            f"{place}: {error.strerror or error}; choose a --root that you can write to"
+        ) from None
+
+
+@contextmanager
+def build_lock(folder: Path) -> Iterator[None]:
+    """One build at a time writes `folder`; a lock dies with its process, so none is ever stale."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    try:
+        with lock:
+            yield
+    except Timeout:
+        raise InputError(
+            f"{folder}: another process is building here; wait for it, or choose another --root"
+        ) from None

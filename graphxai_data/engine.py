@@ -1,0 +1,176 @@
+"""Engines: one function applied to many tasks, in this process, in others, or on a Dask cluster.
+
+All engines call the same function and hand its results back to this process, which alone writes
+files: no shared disk is needed, and no engine can change a byte.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from typing import Any, TypeVar
+
+from graphxai_data import __version__
+from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.manifest import software_versions
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_DIED = (
+    "a worker process died (killed, or out of memory); run the same command again to go on from "
+    "the finished shards, with fewer --jobs if memory is short"
+)
+_ADDRESS_SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://", "inproc://")
+
+
+class WorkerDiedError(GraphXAIDataError):
+    """A worker process was killed; what was finished before is kept."""
+
+
+def run(
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    engine: str = "processes",
+    jobs: int | None = None,
+) -> Iterator[Result]:
+    """Results of `function` for all tasks, as they come.
+
+    Args:
+        function: importable on every worker.
+        tasks: taken only as fast as they are worked on.
+        engine: "serial", "processes", "dask" (a local cluster) or a Dask scheduler's address.
+        jobs: number of worker processes; all cores by default. A running cluster has its own.
+    """
+    jobs = check_jobs(jobs)
+    check_engine(engine)
+    if engine == "serial" or (engine == "processes" and jobs == 1):
+        return map(function, tasks)
+    if engine == "processes":
+        return _run_processes(function, tasks, jobs)
+    return _run_dask(function, tasks, engine, jobs)
+
+
+def check_engine(engine: str) -> None:
+    """Refuse an engine that does not exist, before any work is done."""
+    if engine not in ("serial", "processes", "dask") and not engine.startswith(_ADDRESS_SCHEMES):
+        raise InputError(
+            f"unknown engine '{engine}'; expected serial, processes, dask, "
+            "or the address of a running Dask scheduler such as tcp://host:8786"
+        )
+
+
+def check_jobs(jobs: int | None) -> int:
+    """The number of worker processes to use."""
+    if jobs is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 4096:
+        raise InputError(f"jobs: expected a whole number from 1 to 4096, got {jobs!r}")
+    return jobs
+
+
+def _run_processes(
+    function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
+) -> Iterator[Result]:
+    # loky, not concurrent.futures: fresh interpreters (safe beside threads), but a caller's script
+    # needs no `if __name__ == "__main__"`, which scripts that open a PyG dataset do not have.
+    from loky import ProcessPoolExecutor
+    from loky.process_executor import BrokenProcessPool
+
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        try:
+            yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)
+        except BrokenProcessPool:
+            raise WorkerDiedError(_DIED) from None
+        finally:
+            pool.shutdown(wait=True, kill_workers=True)
+
+
+def _windowed(
+    submit: Callable[[Task], "Future[Result]"], tasks: Iterable[Task], window: int
+) -> Iterator[Result]:
+    """Keep at most `window` tasks under way, so that memory does not grow with their number."""
+    remaining = iter(tasks)
+    running = {submit(task) for task in islice(remaining, window)}
+    while running:
+        done, running = wait(running, return_when=FIRST_COMPLETED)
+        running |= {submit(task) for task in islice(remaining, len(done))}
+        for future in done:
+            yield future.result()
+
+
+def _run_dask(
+    function: Callable[[Task], Result], tasks: Iterable[Task], engine: str, jobs: int
+) -> Iterator[Result]:
+    try:
+        from distributed import as_completed
+        from distributed.scheduler import KilledWorker
+    except ImportError:
+        raise InputError(
+            "the Dask engine needs an extra: pip install 'graphxai-data[dask]'"
+        ) from None
+
+    with _dask_client(engine, jobs) as client:
+        window = 2 * _checked_threads(client, engine)
+        remaining = iter(tasks)
+        running = as_completed(
+            [client.submit(function, task, pure=False) for task in islice(remaining, window)]
+        )
+        try:
+            for future in running:
+                result = future.result()
+                future.release()
+                for task in islice(remaining, 1):
+                    running.add(client.submit(function, task, pure=False))
+                yield result
+        except KilledWorker:
+            raise WorkerDiedError(_DIED) from None
+
+
+@contextmanager
+def _dask_client(engine: str, jobs: int) -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with ExitStack() as stack:
+        address: Any = engine
+        if engine == "dask":
+            address = stack.enter_context(
+                LocalCluster(
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+            )
+        try:
+            client = stack.enter_context(Client(address, timeout="10s", set_as_default=False))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise InputError(
+                f"no Dask scheduler answers at {engine} ({error}); check the address, "
+                "or use --engine dask for a local cluster"
+            ) from None
+        yield client
+
+
+def _checked_threads(client: Any, engine: str) -> int:
+    """Threads of the cluster, once all its workers are known to have this very package."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        raise InputError(f"the Dask scheduler at {engine} has no workers; start some first")
+    try:
+        found = client.run(software_versions)
+    except Exception as error:
+        raise InputError(
+            f"a worker of {engine} cannot run graphxai-data ({error}); "
+            f"install graphxai-data=={__version__} on every worker"
+        ) from None
+    here = software_versions()
+    for worker, there in found.items():
+        if there != here:
+            other = ", ".join(f"{k} {there.get(k)} (here {v})" for k, v in here.items()
+                              if there.get(k) != v)
+            raise InputError(f"worker {worker} has {other}; install the same versions everywhere")
+    return sum(worker["nthreads"] for worker in workers.values())

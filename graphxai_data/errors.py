@@ -1,0 +1,21 @@
+"""The errors a user can meet: each message says what, where, expected, got and the next step."""
+
+
+class GraphXAIDataError(Exception):
+    """Base of all errors raised on purpose; the CLI prints its message as one line."""
+
+    exit_code = 1
+
+
+class InputError(GraphXAIDataError, ValueError):
+    """What the caller asked for cannot be done: a wrong name, value, file or folder."""
+
+    exit_code = 2
+
+
+class DamagedError(GraphXAIDataError):
+    """Something on disk is not what its manifest, or its own header, says it is."""
+
+
+class CheckFailedError(GraphXAIDataError):
+    """Generated data broke an invariant or an expectation of its recipe."""

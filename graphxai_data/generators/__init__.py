@@ -1,0 +1,27 @@
+"""The generators: each module turns (params, slot, seed) into records, purely.
+
+A generator module has
+    Params                          frozen dataclass: the recipe's `[params]`, with `graphs`
+    schema(params) -> Schema        what its records look like
+    plan(params, graphs)            class and group of every graph, before any is drawn
+    generate(params, slot, seed)    one GraphRecord
+    check(params, columns)          invariants of many graphs at once, vectorised: problems found
+    prove(params, record)           the slow, independent proof of one graph: problems found
+"""
+
+import importlib
+from types import ModuleType
+
+from graphxai_data.errors import InputError
+from graphxai_data.typed_table import nearest
+
+GENERATORS = {
+    "ba2motif": "graphxai_data.generators.ba2motif",
+}
+
+
+def generator_module(name: str, where: str = "recipe") -> ModuleType:
+    """The module of a generator, imported only now: some need heavy libraries."""
+    if name not in GENERATORS:
+        raise InputError(f"{where}: unknown generator '{name}'; {nearest(name, GENERATORS)}")
+    return importlib.import_module(GENERATORS[name])

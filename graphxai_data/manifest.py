@@ -1,0 +1,112 @@
+"""Manifest: the provenance of one build, as `manifest.json` in its folder."""
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from graphxai_data import __version__
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.recipe import Recipe, read_toml
+from graphxai_data.resources import shipped
+from graphxai_data.shards import SCHEMA_VERSION, write_atomically
+from graphxai_data.typed_table import parse_table
+
+MANIFEST_NAME = "manifest.json"
+
+
+@dataclass(frozen=True)
+class ShardEntry:
+    """One shard: file name, digest of its arrays, number of graphs."""
+
+    name: str
+    sha256: str
+    graphs: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What was built, from what, with what, and how to recognise it.
+
+    Attributes:
+        content_sha256: digest of all graphs, independent of shard size and of who built them.
+        recipe: the whole recipe, so that the build can be repeated from this file alone.
+        sources: raw inputs by name, with their digests.
+        versions: the software that made the build; no clock time, so that equal builds are equal.
+    """
+
+    schema_version: int
+    dataset: str
+    seed: int
+    graphs: int
+    shard_size: int
+    content_sha256: str
+    recipe_sha256: str
+    recipe: dict[str, Any]
+    statistics: dict[str, Any]
+    shards: tuple[ShardEntry, ...]
+    sources: dict[str, Any]
+    versions: dict[str, str]
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Manifest":
+        """The manifest of a build folder.
+
+        Raises:
+            InputError: the folder is not a build.
+            DamagedError: its manifest cannot be used.
+        """
+        path = Path(folder) / MANIFEST_NAME
+        try:
+            plain = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError(
+                f"{folder}: not a graphxai-data build (no {MANIFEST_NAME} in it); "
+                "give the folder that `graphxai-data build` printed, such as data/ba2motif/seed-0"
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise DamagedError(f"{path}: not valid JSON ({error}); {_REBUILD}") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        found = plain.get("schema_version") if isinstance(plain, dict) else None
+        if found != SCHEMA_VERSION:
+            raise DamagedError(
+                f"{path}: schema version {found!r}, expected {SCHEMA_VERSION}; "
+                "build the dataset again with this version of graphxai-data"
+            )
+        try:
+            return parse_table(cls, plain, str(path))
+        except InputError as error:
+            raise DamagedError(f"{error}; {_REBUILD}") from None
+
+    def save(self, folder: Path) -> None:
+        """Write `manifest.json`, whole or not at all."""
+        write_atomically(folder / MANIFEST_NAME, (self.to_json() + "\n").encode())
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
+
+
+_REBUILD = "delete the build folder and build again"
+
+
+def software_versions(extra: tuple[str, ...] = ()) -> dict[str, str]:
+    """What made a build: Python, this package and the libraries that touch the data."""
+    libraries = ("numpy", "scipy", "h5py", "networkx", *extra)
+    return {
+        "graphxai-data": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in libraries},
+    }
+
+
+def reference_digest(recipe: Recipe, seed: int, graphs: int) -> str | None:
+    """The pinned digest of this very build in `data/digests.toml`, if there is one."""
+    entry = read_toml(shipped("data") / "digests.toml").get(recipe.name, {})
+    same = (recipe.sha256, seed, graphs)
+    if (entry.get("recipe_sha256"), entry.get("seed"), entry.get("graphs")) != same:
+        return None
+    return str(entry["content_sha256"])

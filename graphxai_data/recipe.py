@@ -1,0 +1,162 @@
+"""Recipe: everything that determines a dataset but the seed, from one TOML file, validated."""
+
+import dataclasses
+import hashlib
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from graphxai_data.errors import InputError
+from graphxai_data.generators import generator_module
+from graphxai_data.resources import shipped
+from graphxai_data.typed_table import nearest, parse_table
+
+# Statistics that a recipe may hold a build to, in its table [expected].
+EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")
+
+# What decides the bytes of a build. The rest (summary, expectations, claims) is said *about* them,
+# and may be corrected without making every existing build a stranger.
+_DIGESTED = ("name", "version", "generator", "params", "sources", "splits")
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Fractions of the graphs in each split."""
+
+    train: float
+    valid: float
+    test: float
+
+    def __post_init__(self) -> None:
+        if min(self.fractions) < 0:
+            raise ValueError(f"fractions must not be negative, got {self.fractions}")
+        if abs(sum(self.fractions) - 1) > 1e-9:
+            total = sum(self.fractions)
+            raise ValueError(f"train + valid + test must be 1, got {total:g}; correct one of them")
+
+    @property
+    def fractions(self) -> tuple[float, float, float]:
+        """Fractions in the order of the split ids stored in shards: train 0, valid 1, test 2."""
+        return self.train, self.valid, self.test
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A statistic that a build is held to; the tolerance is for the recipe's number of graphs."""
+
+    value: float
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Rings:
+    """What is claimed of the RINGS principles, and whether a failed check stops a build."""
+
+    p1: Literal["require", "report"] = "report"
+    p2: Literal["require", "report"] = "report"
+    claimed_p1: bool | None = None
+    claimed_p2: bool | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which numbers come from the paper and which are this project's choice, as dotted keys."""
+
+    paper: tuple[str, ...] = ()
+    ours: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One dataset, ready to be built.
+
+    Attributes:
+        params: the generator's own `Params`, already validated.
+        sources: raw inputs by the name the generator knows them under.
+    """
+
+    name: str
+    version: int
+    generator: str
+    params: Any
+    splits: Splits
+    summary: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
+    expected: dict[str, Expectation] = field(default_factory=dict)
+    rings: Rings = field(default_factory=Rings)
+    origin: Origin = field(default_factory=Origin)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", self.name):
+            raise ValueError(
+                f"name {self.name!r} must be 1 to 64 of a-z, 0-9, '-', '_': it names a folder"
+            )
+        for key in self.expected:
+            if key not in EXPECTABLE:
+                raise ValueError(f"expected: unknown key '{key}'; {nearest(key, EXPECTABLE)}")
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> "Recipe":
+        """The recipe of a shipped dataset, or of a user's own TOML file."""
+        path = find(name_or_path)
+        return cls.from_dict(read_toml(path), where=_shown(path))
+
+    @classmethod
+    def from_dict(cls, table: dict[str, Any], where: str = "recipe") -> "Recipe":
+        """A recipe from parsed TOML or from the `recipe` entry of a manifest."""
+        recipe = parse_table(cls, table, where)
+        params = generator_module(recipe.generator, where).Params
+        return dataclasses.replace(
+            recipe, params=parse_table(params, recipe.params, f"{where}: params")
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as stored in a manifest; `from_dict` gives the same recipe back."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        plain["rings"] = {k: v for k, v in plain["rings"].items() if v is not None}
+        return plain
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the values that decide the data; comments and layout do not count."""
+        decisive = {key: value for key, value in self.to_dict().items() if key in _DIGESTED}
+        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
+def find(name_or_path: str | Path) -> Path:
+    """Path of the recipe file that a dataset name or a path means."""
+    text = str(name_or_path)
+    if text.endswith(".toml") or "/" in text or isinstance(name_or_path, Path):
+        path = Path(name_or_path)
+        if not path.is_file():
+            raise InputError(f"{path}: no such recipe file; check the path")
+        return path
+    names = shipped_names()
+    if text not in names:
+        raise InputError(
+            f"unknown dataset '{text}'; {nearest(text, names)} "
+            "(`graphxai-data list` shows all; a recipe of your own is given as a path ending in .toml)"
+        )
+    return shipped("recipes") / f"{text}.toml"
+
+
+def shipped_names() -> list[str]:
+    """Names of the datasets that come with the package."""
+    return sorted(path.stem for path in shipped("recipes").glob("*.toml"))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The parsed file, or an `InputError` that says what is wrong with it."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{_shown(path)}: not valid TOML: {error or 'nested too deeply'}") from None
+    except OSError as error:
+        raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from None
+
+
+def _shown(path: Path) -> str:
+    return f"recipes/{path.name}" if path.parent == shipped("recipes") else str(path)

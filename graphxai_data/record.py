@@ -1,0 +1,81 @@
+"""GraphRecord: one graph with its label and its ground truth; Schema: what all graphs share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+# The position of a name is the split id stored in shards.
+SPLIT_NAMES = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """How one feature matrix looks in memory ([rows, width] float32) and on disk.
+
+    A one-hot row is stored as its class id in one byte; a dense row as it is.
+    """
+
+    width: int
+    encoding: Literal["onehot", "dense"]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= (256 if self.encoding == "onehot" else 2**20):
+            raise ValueError(f"a {self.encoding} feature cannot be {self.width} wide")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What every graph of a dataset has in common."""
+
+    node_features: Feature
+    edge_features: Feature | None
+    num_classes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphRecord:
+    """One graph (n nodes, m directed edges, p node and q edge features), NumPy only.
+
+    Attributes:
+        x: [n, p] float32.
+        edge_index: [2, m] int64; both directions of every edge, sorted by (source, target).
+        y: class of the graph.
+        node_mask: [n] bool; the rationale, written by the code that grafted it.
+        edge_mask: [m] bool; the edges inside the rationale.
+        group: graphs of one group never straddle a split.
+        edge_attr: [m, q] float32, or None.
+        meta: what else is known of the graph.
+    """
+
+    x: npt.NDArray[np.float32]
+    edge_index: npt.NDArray[np.int64]
+    y: int
+    node_mask: npt.NDArray[np.bool_]
+    edge_mask: npt.NDArray[np.bool_]
+    group: int
+    edge_attr: npt.NDArray[np.float32] | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes, isolated ones included."""
+        return len(self.x)
+
+
+class Slot(NamedTuple):
+    """A graph's place in the plan: known before the graph is drawn."""
+
+    index: int
+    label: int
+    group: int
+
+
+class Plan(NamedTuple):
+    """Class, group and split of every graph: three arrays of one length."""
+
+    label: npt.NDArray[np.int64]
+    group: npt.NDArray[np.int64]
+    split: npt.NDArray[np.uint8]

@@ -1,0 +1,76 @@
+"""The data card: `README.md` of a build folder."""
+
+from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
+from graphxai_data.record import SPLIT_NAMES
+
+
+def data_card(manifest: Manifest, recipe: Recipe) -> str:
+    """Markdown: what is in the build, beside what was expected, and how to check it."""
+    claims = {True: "claimed", False: "not claimed", None: "no claim"}
+    sections = [
+        f"# {manifest.dataset}, seed {manifest.seed}",
+        recipe.summary,
+        f"{manifest.graphs} graphs in {len(manifest.shards)} shards, built by graphxai-data "
+        f"{manifest.versions['graphxai-data']} from recipe version {recipe.version}.",
+        "## Statistics",
+        _table(["statistic", "this build", "expected", "tolerance"], statistics_rows(manifest)),
+        "Edges are counted in both directions.",
+        "## Classes and splits",
+        _table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
+        "Graphs of one group lie in one split.",
+        "## RINGS principles",
+        "Structural necessity (P1): "
+        f"{claims[recipe.rings.claimed_p1]} by the paper; not measured in this build.\n"
+        "Feature-topology interdependence (P2): "
+        f"{claims[recipe.rings.claimed_p2]} by the paper; not measured in this build.",
+        "## Provenance",
+        _table(
+            ["what", "value"],
+            [
+                ["content SHA-256", f"`{manifest.content_sha256}`"],
+                ["recipe SHA-256", f"`{manifest.recipe_sha256}`"],
+                ["shard schema", str(manifest.schema_version)],
+                *([name, version] for name, version in manifest.versions.items()),
+            ],
+        ),
+        f"Same graphs again: `graphxai-data build {manifest.dataset} --seed {manifest.seed}"
+        f" --graphs {manifest.graphs}`. "
+        "Proof of every label and mask: `graphxai-data verify --full` on this folder.",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def statistics_rows(manifest: Manifest) -> list[list[str]]:
+    """Each mean beside the value and tolerance its recipe expects, where it does."""
+    labels = {
+        "nodes_mean": "nodes a graph, mean",
+        "edges_mean": "edges a graph, mean",
+        "rationale_nodes_mean": "nodes in the rationale, mean",
+    }
+    rows = []
+    for key, label in labels.items():
+        expected = manifest.recipe["expected"].get(key)
+        rows.append(
+            [
+                label,
+                f"{manifest.statistics[key]:.2f}",
+                f"{expected['value']:.2f}" if expected else "",
+                f"± {expected['tolerance']:g}" if expected else "",
+            ]
+        )
+    low, high = manifest.statistics["nodes_min"], manifest.statistics["nodes_max"]
+    return [*rows, ["nodes a graph, smallest to largest", f"{low} to {high}", "", ""]]
+
+
+def class_rows(manifest: Manifest) -> list[list[str]]:
+    """Graphs of each class in each split."""
+    return [
+        [label, *(str(counts[name]) for name in SPLIT_NAMES), str(sum(counts.values()))]
+        for label, counts in manifest.statistics["class_splits"].items()
+    ]
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,0 +1,64 @@
+"""Splits: every graph in one split, groups never torn apart, classes in proportion.
+
+Groups with the same class content are interchangeable: of each such kind every split gets its
+whole share, at random. What the rounding leaves over (fewer groups of a kind than there are
+splits) goes, group by group, where its classes are most behind.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.seeds import Draws
+
+Ints = npt.NDArray[np.int64]
+
+
+def assign_splits(
+    label: Ints, group: Ints, fractions: Sequence[float], draws: Draws
+) -> npt.NDArray[np.uint8]:
+    """Split id of every graph.
+
+    Args:
+        label: [g] class of each graph.
+        group: [g] group of each graph, any integers.
+        fractions: share of each split; they sum to 1.
+        draws: which groups go where; the shares do not depend on it.
+
+    Returns:
+        [g] position in `fractions`.
+    """
+    _, group = np.unique(group, return_inverse=True)
+    _, label = np.unique(label, return_inverse=True)
+    content = _class_counts(label, group)
+    kinds, kind_of_group = np.unique(content, axis=0, return_inverse=True)
+    shares = np.asarray(fractions, float)
+
+    split_of_group = np.empty(len(content), np.uint8)
+    behind = np.zeros((len(shares), content.shape[1]))
+    left_over: list[tuple[int, int]] = []
+    by_kind = np.argsort(kind_of_group, kind="stable")
+    for kind, members in enumerate(np.split(by_kind, np.cumsum(np.bincount(kind_of_group))[:-1])):
+        members = members[draws.permutation(len(members))]
+        whole = np.floor(shares * len(members) + 1e-9).astype(np.int64)
+        settled = int(whole.sum())
+        split_of_group[members[:settled]] = np.repeat(np.arange(len(shares)), whole)
+        behind += np.outer(shares * len(members) - whole, kinds[kind])
+        left_over += [(kind, int(member)) for member in members[settled:]]
+
+    # Large groups first: what they do to the balance, the small ones can still mend.
+    left_over.sort(key=lambda item: -int(kinds[item[0]].sum()))
+    for kind, member in left_over:
+        needs = np.where(shares > 0, behind @ kinds[kind], -np.inf)
+        chosen = int(np.argmax(needs))
+        split_of_group[member] = chosen
+        behind[chosen] -= kinds[kind]
+    return split_of_group[group]
+
+
+def _class_counts(label: Ints, group: Ints) -> Ints:
+    """[groups, classes] how many graphs of each class a group holds."""
+    shape = int(group.max()) + 1, int(label.max()) + 1
+    flat = np.bincount(group * shape[1] + label, minlength=shape[0] * shape[1])
+    return flat.reshape(shape).astype(np.int64)

@@ -1,0 +1,89 @@
+"""From a TOML table to a frozen dataclass: unknown keys, missing keys and wrong types are errors."""
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from graphxai_data.errors import InputError
+
+T = TypeVar("T")
+
+
+def nearest(name: str, known: typing.Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the nearest known one, or all of them."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(known)}" if known else "none is known here"
+
+
+def parse_table(cls: type[T], table: object, where: str) -> T:
+    """An instance of the dataclass `cls` from a TOML table.
+
+    Args:
+        cls: a dataclass; its `__post_init__` may raise ValueError about values.
+        table: what the TOML parser gave.
+        where: the place named in errors, such as "recipes/ba2motif.toml: params".
+    """
+    if not isinstance(table, Mapping):
+        raise InputError(f"{where}: expected a table, got {_show(table)}")
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(cls)
+    for key in table:
+        if key not in fields:
+            raise InputError(f"{where}: unknown key '{key}'; {nearest(key, fields)}")
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name in table:
+            values[name] = _value(hints[name], table[name], f"{where}.{name}")
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise InputError(f"{where}: missing key '{name}' ({_type_name(hints[name])}); add it")
+    try:
+        return cls(**values)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _value(hint: Any, value: object, where: str) -> Any:
+    if hint is Any:
+        return value
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return parse_table(typing.cast(type[Any], hint), value, where)
+    if origin is types.UnionType and value is not None:
+        return _value(next(a for a in args if a is not type(None)), value, where)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_value(args[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if origin is dict and isinstance(value, Mapping):
+        return {str(k): _value(args[1], v, f"{where}.{k}") for k, v in value.items()}
+    if origin is typing.Literal:
+        if value in args:
+            return value
+        raise InputError(f"{where}: expected one of {', '.join(map(repr, args))}, got {value!r}")
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if math.isfinite(value):
+            return float(value)
+    elif isinstance(hint, type) and type(value) is hint:
+        return value
+    raise InputError(f"{where}: expected {_type_name(hint)}, got {_show(value)}")
+
+
+def _type_name(hint: Any) -> str:
+    names = {int: "a whole number", float: "a finite number", str: "text", bool: "true or false"}
+    if hint in names:
+        return names[hint]
+    if typing.get_origin(hint) is tuple:
+        return "a list"
+    return "a table" if dataclasses.is_dataclass(hint) else str(hint)
+
+
+def _show(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

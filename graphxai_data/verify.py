@@ -1,0 +1,106 @@
+"""Verify: is a build whole, is it what its recipe and seed give, and is its ground truth true?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from graphxai_data.build import ShardTask, make_columns, make_plan
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.generators import generator_module
+from graphxai_data.manifest import Manifest, reference_digest
+from graphxai_data.recipe import Recipe
+from graphxai_data.record import Plan
+from graphxai_data.shards import ShardReader, widened
+from graphxai_data.validate import survey
+
+_SAMPLE = 100
+
+
+def verify(folder: str | Path, full: bool = False) -> list[str]:
+    """Problems of a build, empty when it is whole.
+
+    Always: manifest, every digest, the invariants of every graph, the plan of classes, groups and
+    splits, the statistics, and the independent proof of a sample of graphs.
+
+    Args:
+        folder: a build folder.
+        full: prove every graph, and draw every graph again from its seed and compare.
+
+    Raises:
+        InputError: the folder is not a build at all.
+    """
+    folder = Path(folder)
+    try:
+        manifest = Manifest.load(folder)
+        recipe = _recipe_of(folder, manifest)
+    except DamagedError as error:
+        return [str(error)]
+    names = [entry.name for entry in manifest.shards]
+    expected_names = [f"shard-{i:05d}.h5" for i in range(len(names))]
+    if names != expected_names:
+        return [f"{folder}: manifest.json does not list {expected_names[:1]}... in order"]
+
+    plan = make_plan(recipe, manifest.seed, manifest.graphs)
+    found = survey((folder / name for name in names), recipe, manifest.seed, plan)
+    problems = found.problems
+    strays = {path.name for path in folder.glob("shard-*.h5")} - set(names)
+    problems += [f"{folder / name}: not listed in manifest.json" for name in sorted(strays)]
+    if problems:
+        return problems
+    for key in ("content_sha256", "statistics"):
+        if getattr(found, key) != getattr(manifest, key):
+            problems.append(f"{folder}: {key} in manifest.json is not that of the shards")
+    if tuple(found.shards) != manifest.shards:
+        problems.append(f"{folder}: the list of shards in manifest.json is not that of the files")
+    reference = reference_digest(recipe, manifest.seed, manifest.graphs)
+    if reference not in (None, found.content_sha256):
+        problems.append(
+            f"{folder}: content digest {found.content_sha256}, "
+            f"but the reference build has {reference} (data/digests.toml)"
+        )
+    problems += _disproved(folder, manifest, recipe, full)
+    if full:
+        problems += _not_reproduced(folder, manifest, recipe, plan)
+    return problems
+
+
+def _recipe_of(folder: Path, manifest: Manifest) -> Recipe:
+    try:
+        recipe = Recipe.from_dict(manifest.recipe, f"{folder}/manifest.json: recipe")
+    except InputError as error:
+        raise DamagedError(str(error)) from None
+    if recipe.sha256 != manifest.recipe_sha256 or recipe.name != manifest.dataset:
+        raise DamagedError(f"{folder}: manifest.json does not agree with itself about its recipe")
+    return recipe
+
+
+def _disproved(folder: Path, manifest: Manifest, recipe: Recipe, full: bool) -> Iterator[str]:
+    """Graphs whose label or mask an independent method does not confirm."""
+    generator = generator_module(recipe.generator)
+    count = manifest.graphs if full else min(_SAMPLE, manifest.graphs)
+    chosen = np.unique(np.linspace(0, manifest.graphs - 1, count).astype(np.int64))
+    first = 0
+    for entry in manifest.shards:
+        inside = chosen[(chosen >= first) & (chosen < first + entry.graphs)] - first
+        if len(inside):
+            shard = ShardReader(folder / entry.name)
+            for i in inside.tolist():
+                for problem in generator.prove(recipe.params, shard[i]):
+                    yield f"{shard.path}: graph {first + i}: {problem}"
+        first += entry.graphs
+
+
+def _not_reproduced(
+    folder: Path, manifest: Manifest, recipe: Recipe, plan: Plan
+) -> Iterator[str]:
+    """Shards that recipe and seed do not give again."""
+    first = 0
+    for entry in manifest.shards:
+        part = Plan(*(column[first : first + entry.graphs] for column in plan))
+        again = make_columns(ShardTask(entry.name, recipe, manifest.seed, first, part))
+        stored = widened(ShardReader(folder / entry.name).columns)
+        for name, array in stored.items():
+            if not np.array_equal(array, again[name]):
+                yield f"{folder / entry.name}: '{name}' is not what recipe and seed give"
+        first += entry.graphs
