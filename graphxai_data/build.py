@@ -15,13 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from graphxai_data import engine as engines
-from graphxai_data.columns import Columns, pack
 from graphxai_data.disk import build_lock, explained_disk_errors
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import Plan, Slot
+from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
 from graphxai_data.seeds import MAX_INDEX, check_seed, rng_for
 from graphxai_data.shards import SCHEMA_VERSION, shard_bytes, write_atomically
@@ -121,7 +120,8 @@ def make_plan(recipe: Recipe, seed: int, graphs: int) -> Plan:
     """Class, group and split of every graph, settled before a graph is drawn."""
     label, group = generator_module(recipe.generator).plan(recipe.params, graphs)
     draws = rng_for(seed, f"{recipe.name}/splits")
-    return Plan(label, group, assign_splits(label, group, recipe.splits.fractions, draws))
+    split = assign_splits(label, group, recipe.splits.fractions, draws)
+    return Plan(np.arange(graphs), label, group, split)
 
 
 class ShardTask(NamedTuple):
@@ -130,13 +130,12 @@ class ShardTask(NamedTuple):
     name: str
     recipe: Recipe
     seed: int
-    first: int
     plan: Plan
 
     @property
     def graphs(self) -> int:
         """Number of graphs in the shard."""
-        return len(self.plan.label)
+        return len(self.plan.index)
 
 
 class MadeShard(NamedTuple):
@@ -149,10 +148,10 @@ class MadeShard(NamedTuple):
 
 def make_shard(task: ShardTask) -> MadeShard:
     """Draw the graphs of a shard, check them, and return the file; runs on any worker."""
-    columns = make_columns(task)
-    generator = generator_module(task.recipe.generator)
-    schema = generator.schema(task.recipe.params)
-    problems = check_columns(columns, schema) or generator.check(task.recipe.params, columns)
+    generator, params = generator_module(task.recipe.generator), task.recipe.params
+    columns = generator.generate(params, task.plan, task.seed)
+    schema = generator.schema(params)
+    problems = check_columns(columns, schema) or generator.check(params, columns)
     if problems:
         raise CheckFailedError(f"{task.recipe.name}: nothing published; " + "; ".join(problems))
     content = shard_bytes(
@@ -163,21 +162,6 @@ def make_shard(task: ShardTask) -> MadeShard:
         seed=task.seed,
     )
     return MadeShard(task.name, task.graphs, content)
-
-
-def make_columns(task: ShardTask) -> Columns:
-    """The graphs of a shard, drawn from their own streams."""
-    generator = generator_module(task.recipe.generator)
-    params = task.recipe.params
-    slots = zip(
-        range(task.first, task.first + task.graphs),
-        task.plan.label.tolist(),
-        task.plan.group.tolist(),
-        strict=True,
-    )
-    records = [generator.generate(params, Slot(*slot), task.seed) for slot in slots]
-    graph_id = np.arange(task.first, task.first + task.graphs)
-    return pack(records, generator.schema(params), graph_id, task.plan.split)
 
 
 @dataclass(frozen=True)
@@ -208,9 +192,8 @@ class _Order:
 
 def _tasks(order: _Order, plan: Plan) -> Iterator[ShardTask]:
     for i, name in enumerate(order.shard_names):
-        first = i * order.shard_size
-        part = Plan(*(column[first : first + order.shard_size] for column in plan))
-        yield ShardTask(name, order.recipe, order.seed, first, part)
+        part = plan.cut(i * order.shard_size, order.shard_size)
+        yield ShardTask(name, order.recipe, order.seed, part)
 
 
 def _open_staging(folder: Path, order: _Order) -> Path:

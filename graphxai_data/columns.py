@@ -23,8 +23,8 @@ def pack(
 ) -> Columns:
     """Concatenate records; their order, and `graph_id` and `split` [g], belong together."""
     columns: Columns = {
-        "node_ptr": _pointers([r.num_nodes for r in records]),
-        "edge_ptr": _pointers([r.edge_index.shape[1] for r in records]),
+        "node_ptr": pointers([r.num_nodes for r in records]),
+        "edge_ptr": pointers([r.edge_index.shape[1] for r in records]),
         "x": _compact(_stack([r.x for r in records], schema.node_features), schema.node_features),
         "edge_index": np.concatenate(
             [np.empty((2, 0), np.int64), *(r.edge_index for r in records)], axis=1
@@ -91,7 +91,8 @@ def _owner(pointers: npt.NDArray[np.generic]) -> Ints:
     return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers.astype(np.int64)))
 
 
-def _pointers(lengths: Sequence[int]) -> Ints:
+def pointers(lengths: "Sequence[int] | Ints") -> Ints:
+    """[g+1] where each graph's rows begin, and where the last one's end."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
 

@@ -12,8 +12,9 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.explain import Explanation
 
 from graphxai_data.build import build
+from graphxai_data.columns import Columns
 from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.manifest import MANIFEST_NAME, Manifest
+from graphxai_data.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES, Feature, Schema
 from graphxai_data.shards import ShardReader
@@ -115,11 +116,17 @@ class GraphXAIDataset(InMemoryDataset):
 
     def _load(self) -> None:
         """Concatenate the shards and map their pointers onto PyG's `data, slices`."""
-        shards = [self._read_shard(entry.name, entry.sha256) for entry in self.manifest.shards]
+        shards = [self._read_shard(entry) for entry in self.manifest.shards]
         self._schema: Schema = shards[0].schema
-        columns = [shard.columns for shard in shards]
+        self._data, self.slices = self._assemble([shard.columns for shard in shards])
+        if self.pre_filter is not None or self.pre_transform is not None:
+            self._data, self.slices = self._transformed()
+
+    def _assemble(self, columns: list[Columns]) -> tuple[GraphXAIData, dict[str, Tensor]]:
         store = {
-            key: _concatenate([c[key] for c in columns], axis=1 if key == "edge_index" else 0)
+            key: torch.from_numpy(
+                np.concatenate([c[key] for c in columns], axis=1 if key == "edge_index" else 0)
+            )
             for key in columns[0]
             if key not in ("node_ptr", "edge_ptr")
         }
@@ -130,26 +137,23 @@ class GraphXAIDataset(InMemoryDataset):
         if self.split is not None:
             wanted = store["split"] == SPLIT_NAMES.index(self.split)
             store, pointers = _select(store, pointers, wanted)
-        graphs = len(store["y"])
         slices = {key: pointers["node"] for key in _NODE_LEVEL}
         slices |= {key: pointers["edge"] for key in _EDGE_LEVEL if key in store}
-        slices |= {key: torch.arange(graphs + 1) for key in _GRAPH_LEVEL}
+        slices |= {key: torch.arange(len(store["y"]) + 1) for key in _GRAPH_LEVEL}
         store["x"] = _expand(store["x"], self._schema.node_features)
         store["edge_index"] = store["edge_index"].to(torch.int64)
         store["split"] = store["split"].to(torch.int64)
         if self._schema.edge_features is not None:
             store["edge_attr"] = _expand(store["edge_attr"], self._schema.edge_features)
-        self._data = GraphXAIData.from_dict(store)
-        self.slices = slices
-        if self.pre_filter is not None or self.pre_transform is not None:
-            self._data, self.slices = self._transformed()
+        return GraphXAIData.from_dict(store), slices
 
-    def _read_shard(self, name: str, sha256: str) -> ShardReader:
-        shard = ShardReader(self.folder / name)
-        if shard.sha256 != sha256:
+    def _read_shard(self, entry: ShardEntry) -> ShardReader:
+        shard = ShardReader(self.folder / entry.name)
+        if shard.sha256 != entry.sha256:
             raise DamagedError(
                 f"{shard.path}: not the shard that manifest.json lists; build the dataset again"
             )
+        shard.check()
         return shard
 
     def _transformed(self) -> tuple[Any, Any]:
@@ -169,10 +173,6 @@ class BA2Motif(GraphXAIDataset):
 
     def __init__(self, root: str | Path, variant: str | None = None, **options: Any) -> None:
         super().__init__(root, "ba2motif" + (f"-{variant}" if variant else ""), **options)
-
-
-def _concatenate(arrays: list[Any], axis: int) -> Tensor:
-    return torch.from_numpy(arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis))
 
 
 def _join_pointers(pointers: list[Any]) -> Tensor:
@@ -204,5 +204,4 @@ def _expand(stored: Tensor, feature: Feature) -> Tensor:
     """[rows, width] float32."""
     if feature.encoding == "dense":
         return stored
-    expanded = torch.zeros(len(stored), feature.width)
-    return expanded.scatter_(1, stored.to(torch.int64).unsqueeze(1), 1.0)
+    return torch.eye(feature.width).index_select(0, stored.to(torch.int32))

@@ -65,17 +65,14 @@ class GraphRecord:
         return len(self.x)
 
 
-class Slot(NamedTuple):
-    """A graph's place in the plan: known before the graph is drawn."""
-
-    index: int
-    label: int
-    group: int
-
-
 class Plan(NamedTuple):
-    """Class, group and split of every graph: three arrays of one length."""
+    """What is settled about graphs before any is drawn: arrays of one length."""
 
+    index: npt.NDArray[np.int64]
     label: npt.NDArray[np.int64]
     group: npt.NDArray[np.int64]
     split: npt.NDArray[np.uint8]
+
+    def cut(self, first: int, graphs: int) -> "Plan":
+        """The plan of the graphs from `first` on."""
+        return Plan(*(column[first : first + graphs] for column in self))

@@ -3,13 +3,11 @@
 Every graph owns its streams, named by (seed, stream, index, attempt), so neither order nor shard
 size nor worker count can change a draw. NumPy promises stable *bits* for `PCG64` and
 `SeedSequence` (NEP 19) but not stable methods of `Generator`; the few draws needed here are
-therefore made from the raw bits.
+therefore made from the raw bits, as arrays, so that many graphs can be drawn at once.
 """
 
 import hashlib
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,42 +16,33 @@ from graphxai_data.errors import InputError
 
 MAX_SEED = 2**63 - 1
 MAX_INDEX = 2**32 - 1
-_BLOCK = 64
 
-T = TypeVar("T")
+Words = npt.NDArray[np.uint64]
 
 
 class Draws:
-    """Exact, version-independent draws from the raw 64-bit words of one PCG64 stream."""
+    """The draws of one stream, made from its raw 64-bit words."""
 
     def __init__(self, bits: np.random.PCG64) -> None:
         self._bits = bits
-        self._words: list[int] = []
 
-    def _word(self) -> int:
-        if not self._words:
-            self._words = self._bits.random_raw(_BLOCK).tolist()[::-1]
-        return self._words.pop()
-
-    def below(self, bound: int) -> int:
-        """Uniform integer in [0, bound), without modulo bias."""
-        unbiased = 2**64 - 2**64 % bound
-        word = self._word()
-        while word >= unbiased:
-            word = self._word()
-        return word % bound
-
-    def uniform(self) -> float:
-        """Uniform float in [0, 1) with 53 random bits."""
-        return (self._word() >> 11) * 2.0**-53
-
-    def choice(self, options: Sequence[T]) -> T:
-        """One of the options, each equally likely."""
-        return options[self.below(len(options))]
+    def words(self, count: int) -> Words:
+        """[count] the next raw words."""
+        return self._bits.random_raw(count)
 
     def permutation(self, length: int) -> npt.NDArray[np.int64]:
-        """Uniform permutation of 0..length-1: the order of `length` fresh 64-bit keys."""
-        return np.argsort(self._bits.random_raw(length), kind="stable").astype(np.int64)
+        """[length] a uniform permutation of 0..length-1: the order of as many fresh words."""
+        return np.argsort(self.words(length), kind="stable").astype(np.int64)
+
+
+def uniform(words: Words) -> npt.NDArray[np.float64]:
+    """Each word as a uniform float in [0, 1) with 53 random bits."""
+    return (words >> np.uint64(11)) * 2.0**-53
+
+
+def below(words: Words, bound: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Each word as a uniform integer in [0, bound); its bias is less than bound / 2**64."""
+    return (words % np.asarray(bound, np.uint64)).astype(np.int64)
 
 
 @lru_cache(maxsize=64)

@@ -6,8 +6,10 @@ but the data go in, so equal graphs give equal files.
 """
 
 import hashlib
+import math
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,6 +23,7 @@ from graphxai_data.errors import DamagedError
 from graphxai_data.record import Feature, GraphRecord, Schema
 
 SCHEMA_VERSION = 1
+_IDENTITY = ("dataset", "recipe_sha256", "seed")
 
 
 class ShardWriter:
@@ -84,7 +87,6 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: str | int) -> byte
             f.create_dataset(name, data=array, track_times=False)
         for name, feature in (("x", schema.node_features), ("edge_attr", schema.edge_features)):
             if feature is not None:
-                f[name].attrs["encoding"] = feature.encoding
                 f[name].attrs["width"] = feature.width
         f.flush()
         image: bytes = f.id.get_file_image()
@@ -92,16 +94,15 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: str | int) -> byte
 
 
 class ShardReader:
-    """One shard, read whole and checked against its own digest.
+    """One shard, read whole; `check` compares it with its own digest.
 
     Attributes:
         columns: the arrays as in `columns.py`; `edge_index` keeps its stored, narrow type.
         schema: as stored in the file.
-        identity: the file attributes `dataset`, `recipe_sha256`, `seed`.
-        sha256: digest of the arrays as stored.
+        sha256: digest of the arrays as stored, by the file's own account.
 
     Raises:
-        DamagedError: the file is missing, not HDF5, not a shard, or not what was written.
+        DamagedError: the file is missing, not HDF5, or not a shard.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -109,41 +110,44 @@ class ShardReader:
         if not self.path.is_file():
             raise DamagedError(f"{self.path}: no such shard; build the dataset again")
         try:
-            with h5py.File(self.path, "r") as f:
-                self._read(f)
-        except (OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
-            reason = str(error).strip("'\"").splitlines()[0]
-            raise DamagedError(
-                f"{self.path}: not a readable shard ({reason}); delete it and build again"
-            ) from None
-
-    def _read(self, f: h5py.File) -> None:
-        version = f.attrs["schema_version"]
-        if version != SCHEMA_VERSION:
-            raise DamagedError(
-                f"{self.path}: schema version {version}, expected {SCHEMA_VERSION}; "
-                "build the dataset again with this version of graphxai-data"
+            image = self.path.read_bytes()
+            file = h5py.h5f.open(os.fsencode(self.path), h5py.h5f.ACC_RDONLY)
+            _check_version(_read_attribute(file, "schema_version"), self.path)
+            self.sha256: str = _read_attribute(file, "sha256")
+            self.columns: Columns = {}
+            widths: dict[str, int] = {}
+            for name in file:
+                dataset = _open_array(file, name)
+                self.columns[name.decode()] = _cut(dataset, image)
+                if name in (b"x", b"edge_attr"):
+                    widths[name.decode()] = _read_attribute(dataset, "width")
+            features = {name: _feature(self.columns[name], width) for name, width in widths.items()}
+            self.schema = Schema(
+                node_features=features["x"],
+                edge_features=features.get("edge_attr"),
+                num_classes=_read_attribute(file, "num_classes"),
             )
-        self.identity: dict[str, str | int] = {
-            "dataset": str(f.attrs["dataset"]),
-            "recipe_sha256": str(f.attrs["recipe_sha256"]),
-            "seed": int(f.attrs["seed"]),
-        }
-        size = self.path.stat().st_size
-        self.columns: Columns = {name: _read_array(f, name, size) for name in f}
-        self.schema = Schema(
-            node_features=_read_feature(f, "x"),
-            edge_features=_read_feature(f, "edge_attr") if "edge_attr" in f else None,
-            num_classes=int(f.attrs["num_classes"]),
-        )
-        problem = _layout_problem(self.columns, self.schema)
-        if problem:
-            raise ValueError(problem)
-        self.sha256 = shard_digest(self.columns)
-        if self.sha256 != f.attrs["sha256"]:
+            if problem := _layout_problem(self.columns, self.schema):
+                raise ValueError(problem)
+        except _HDF5_ERRORS as error:
+            raise _unreadable(self.path, error) from None
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """The file attributes `dataset`, `recipe_sha256` and `seed`."""
+        try:
+            with h5py.File(self.path, "r") as file:
+                return {name: _read_attribute(file.id, name) for name in _IDENTITY}
+        except _HDF5_ERRORS as error:
+            raise _unreadable(self.path, error) from None
+
+    def check(self) -> None:
+        """Raise a `DamagedError` unless the arrays have the digest that the file says they have."""
+        found = shard_digest(self.columns)
+        if found != self.sha256:
             raise DamagedError(
                 f"{self.path}: its arrays do not have the digest written in it "
-                f"(expected {f.attrs['sha256']}, got {self.sha256}); delete it and build again"
+                f"(expected {self.sha256}, got {found}); delete it and build again"
             )
 
     def __len__(self) -> int:
@@ -175,19 +179,25 @@ class ArrayDigest:
     def update(self, columns: Columns) -> "ArrayDigest":
         """Add the next graphs."""
         for name, array in columns.items():
-            # [2, M] grows along its second axis: hash it as M pairs.
-            rows = array.T if name == "edge_index" else array
-            if name in ("node_ptr", "edge_ptr"):
-                rows = rows + np.int64(self._pointer_ends.get(name, 0))
-                rows = rows[1:] if name in self._pointer_ends else rows
-                self._pointer_ends[name] = int(rows[-1]) if len(rows) else 0
-            rows = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
-            layout = rows.dtype.str, rows.shape[1:]
-            if self._layouts.setdefault(name, layout) != layout:
-                raise DamagedError(f"array '{name}' changes its type or width between shards")
-            self._hashes.setdefault(name, hashlib.sha256()).update(rows.data)
-            self._lengths[name] = self._lengths.get(name, 0) + len(rows)
+            if name == "edge_index":
+                # [2, M] grows along its second axis: two running hashes, one for each row.
+                self._add("edge_index/0", array[0])
+                self._add("edge_index/1", array[1])
+            elif name in ("node_ptr", "edge_ptr"):
+                end = self._pointer_ends.get(name)
+                self._pointer_ends[name] = (end or 0) + int(array[-1])
+                self._add(name, array if end is None else array[1:] + np.int64(end))
+            else:
+                self._add(name, array)
         return self
+
+    def _add(self, name: str, rows: npt.NDArray[np.generic]) -> None:
+        rows = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
+        layout = rows.dtype.str, rows.shape[1:]
+        if self._layouts.setdefault(name, layout) != layout:
+            raise DamagedError(f"array '{name}' changes its type or width between shards")
+        self._hashes.setdefault(name, hashlib.sha256()).update(rows)
+        self._lengths[name] = self._lengths.get(name, 0) + len(rows)
 
     def hexdigest(self) -> str:
         """Digest of all that was added."""
@@ -224,20 +234,58 @@ def _narrowed(columns: Columns) -> Columns:
     return columns | {"edge_index": columns["edge_index"].astype(np.min_scalar_type(largest))}
 
 
-def _read_array(f: h5py.File, name: str, file_size: int) -> npt.NDArray[np.generic]:
-    """One array, and only if it is plain: links, other files and inflated sizes are refused."""
-    link = f.get(name, getlink=True)
-    dataset = f[name] if isinstance(link, h5py.HardLink) else None
-    if not isinstance(dataset, h5py.Dataset):
-        raise ValueError(f"'{name}' is not an array")
-    if dataset.chunks or dataset.external or dataset.is_virtual or dataset.nbytes > file_size:
-        raise ValueError(f"array '{name}' is not stored contiguously in this file")
-    array: npt.NDArray[np.generic] = dataset[...]
-    return array
+# Shards are read with h5py's low-level interface, and arrays are cut out of the file's bytes at the
+# offsets that HDF5 gives: with many shards, h5py's objects cost more than the data
+# (`benchmarks/load.py`). Only plain contiguous arrays have an offset, so links, data in other files
+# and inflated sizes are refused by the same token.
 
 
-def _read_feature(f: h5py.File, name: str) -> Feature:
-    return Feature(int(f[name].attrs["width"]), f[name].attrs["encoding"])
+# What HDF5 raises for files that are not what they should be, one way or another.
+_HDF5_ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError)
+
+
+def _unreadable(path: Path, error: Exception) -> DamagedError:
+    reason = " ".join(str(error).split()).strip("'\"")
+    return DamagedError(f"{path}: not a readable shard ({reason}); delete it and build again")
+
+
+def _check_version(version: object, path: Path) -> None:
+    if version != SCHEMA_VERSION:
+        raise DamagedError(
+            f"{path}: schema version {version}, expected {SCHEMA_VERSION}; "
+            "build the dataset again with this version of graphxai-data"
+        )
+
+
+def _open_array(file: h5py.h5f.FileID, name: bytes) -> h5py.h5d.DatasetID:
+    if file.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+        raise ValueError(f"'{name.decode()}' is a link to somewhere else")
+    return h5py.h5d.open(file, name)
+
+
+def _cut(dataset: h5py.h5d.DatasetID, image: bytes) -> npt.NDArray[np.generic]:
+    shape, dtype, offset = dataset.shape, dataset.dtype, dataset.get_offset()
+    count = math.prod(shape)
+    if count == 0:
+        return np.empty(shape, dtype)
+    if offset is None or dtype.hasobject:
+        raise ValueError("an array is not stored contiguously in this file")
+    return np.frombuffer(image, dtype, count, offset).reshape(shape)
+
+
+def _read_attribute(location: Any, name: str) -> Any:
+    attribute = h5py.h5a.open(location, name.encode())
+    if attribute.shape != ():
+        raise ValueError(f"attribute '{name}' is not a single value")
+    value = np.empty((), attribute.dtype)
+    attribute.read(value)
+    plain = value.item()
+    return plain.decode() if isinstance(plain, bytes) else plain
+
+
+def _feature(stored: npt.NDArray[np.generic], width: int) -> Feature:
+    """One-hot features are bytes, dense ones are not: the stored type tells the encoding."""
+    return Feature(width, "onehot" if stored.dtype == np.uint8 else "dense")
 
 
 def _layout_problem(columns: Columns, schema: Schema) -> str | None:

@@ -97,6 +97,7 @@ def survey(
     for path in paths:
         try:
             shard = ShardReader(path)
+            shard.check()
             digest.update(widened(shard.columns))
         except DamagedError as error:
             found.problems.append(str(error))

@@ -1,10 +1,11 @@
-"""The generators: each module turns (params, slot, seed) into records, purely.
+"""The generators: each module turns (params, plan, seed) into graphs, purely.
 
 A generator module has
     Params                          frozen dataclass: the recipe's `[params]`, with `graphs`
-    schema(params) -> Schema        what its records look like
+    schema(params) -> Schema        what its graphs have in common
     plan(params, graphs)            class and group of every graph, before any is drawn
-    generate(params, slot, seed)    one GraphRecord
+    generate(params, plan, seed)    Columns of the planned graphs; each graph depends on its own
+                                    line of the plan alone, whichever others are asked for
     check(params, columns)          invariants of many graphs at once, vectorised: problems found
     prove(params, record)           the slow, independent proof of one graph: problems found
 """

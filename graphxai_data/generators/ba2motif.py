@@ -1,14 +1,15 @@
 """BA-2Motif: a five-node motif hung by one edge on a Barabási–Albert graph.
 
 Paper, appendix "Custom BA-2Motif": House (class 0) or Cycle (class 1), one-hot degrees, and a mask
-of the five motif nodes. The `colour` features and the twins belong to `ba2motif-balanced`.
+of the five motif nodes. The base has m = 1 (a tree): the paper's mean numbers of nodes and edges
+admit nothing else. The `colour` features and the twins belong to `ba2motif-balanced`.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from math import ceil
-from typing import Literal, TypeVar
+from math import ceil, prod
+from typing import Literal
 
 import networkx as nx
 import numpy as np
@@ -16,11 +17,20 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from graphxai_data.columns import Columns, global_edges, graph_of_edge, graph_of_node
-from graphxai_data.record import Feature, GraphRecord, Schema, Slot
-from graphxai_data.seeds import MAX_INDEX, Draws, rng_for
+from graphxai_data.columns import (
+    Columns,
+    Ints,
+    global_edges,
+    graph_of_edge,
+    graph_of_node,
+    pointers,
+)
+from graphxai_data.findings import Findings
+from graphxai_data.record import Feature, GraphRecord, Plan, Schema
+from graphxai_data.seeds import MAX_INDEX, Words, below, rng_for, uniform
 
 MOTIF_NODES = 5
+_LAST = np.uint64(2**64 - 1)
 # Nodes are numbered by falling degree, so that a node of one motif and the node of the same number
 # of its counterfactual twin have the same degree (House and K2,3: 3, 3, 2, 2, 2).
 MOTIFS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -39,7 +49,6 @@ class Params:
         motifs: the two motifs; with degree features, their position is the class.
         base_nodes_min: smallest base graph.
         base_nodes_mean: exact expectation of the base's size, which is spread evenly around it.
-        edges_per_new_node: m of the Barabási–Albert process.
         features: "degree": one-hot degrees, class = motif. "colour": two colours, drawn for each
             base node and one for the whole motif; class = motif XOR colour of the motif.
         twins: graphs come in groups that differ in motif (and motif colour) alone.
@@ -49,7 +58,6 @@ class Params:
     motifs: tuple[str, ...]
     base_nodes_min: int
     base_nodes_mean: float
-    edges_per_new_node: int
     features: Literal["degree", "colour"]
     twins: bool
 
@@ -58,18 +66,13 @@ class Params:
             raise ValueError(f"graphs must be from 1 to {MAX_INDEX}, got {self.graphs}")
         if len(self.motifs) != 2 or not set(self.motifs) <= MOTIFS.keys():
             raise ValueError(f"motifs must be two of {', '.join(MOTIFS)}, got {self.motifs}")
-        if not 1 <= self.edges_per_new_node < self.base_nodes_min:
+        if not 2 <= self.base_nodes_min <= 100:
+            raise ValueError(f"base_nodes_min must be from 2 to 100, got {self.base_nodes_min}")
+        if not self.base_nodes_min <= self.base_nodes_mean <= self.base_nodes_min + 70:
             raise ValueError(
-                f"edges_per_new_node must be from 1 to base_nodes_min - 1 = "
-                f"{self.base_nodes_min - 1}, got {self.edges_per_new_node}"
-            )
-        if not self.base_nodes_min <= self.base_nodes_mean <= self.base_nodes_min + 100:
-            raise ValueError(
-                f"base_nodes_mean must be from base_nodes_min = {self.base_nodes_min} to 100 above, "
+                f"base_nodes_mean must be from base_nodes_min = {self.base_nodes_min} to 70 above, "
                 f"got {self.base_nodes_mean}"
             )
-        if self.features == "degree" and self.base_nodes_max > 255:
-            raise ValueError(f"base graphs of {self.base_nodes_max} nodes: degrees must fit a byte")
 
     @property
     def base_nodes_max(self) -> int:
@@ -85,71 +88,71 @@ class Params:
 
 
 def schema(params: Params) -> Schema:
-    """Two colours, or degrees: with its bridge a node of the base has at most the base's size."""
-    width = max(params.base_nodes_max, MOTIF_NODES) + 1 if params.features == "degree" else 2
-    return Schema(Feature(width, "onehot"), edge_features=None, num_classes=2)
+    """One-hot degrees or colours on nodes, nothing on edges, two classes."""
+    return Schema(Feature(_feature_width(params), "onehot"), edge_features=None, num_classes=2)
 
 
-def plan(params: Params, graphs: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
     """Class and group of every graph; any run of graphs is balanced to within one."""
     index = np.arange(graphs, dtype=np.int64)
     motif, colour = _motif_and_colour(params, index)
     return motif ^ colour, index // params.group_size
 
 
-def generate(params: Params, slot: Slot, seed: int) -> GraphRecord:
-    """One graph. What twins share is drawn from their group's stream, node order from their own."""
-    draws = rng_for(seed, "ba2motif/base", slot.group)
-    base_nodes = _base_size(params, draws)
-    edges = barabasi_albert(base_nodes, params.edges_per_new_node, draws)
-    edges.append((draws.below(base_nodes), base_nodes + draws.below(MOTIF_NODES)))
-    motif, motif_colour = _motif_and_colour(params, slot.index)
-    edges += [(base_nodes + u, base_nodes + v) for u, v in MOTIFS[params.motifs[motif]]]
+def generate(params: Params, plan: Plan, seed: int) -> Columns:
+    """The planned graphs, all at once; twins share the stream of their group.
 
-    # Shuffled, so that an index never gives the motif away.
-    nodes = base_nodes + MOTIF_NODES
-    place = rng_for(seed, "ba2motif/order", slot.index).permutation(nodes)
-    node_mask = np.zeros(nodes, bool)
-    node_mask[place[base_nodes:]] = True
-    edge_index = _both_directions_sorted(place[np.array(edges)], nodes)
-
-    if params.features == "degree":
-        kind = np.bincount(edge_index[0], minlength=nodes)
-    else:
-        kind = np.full(nodes, motif_colour, np.int64)
-        kind[place[:base_nodes]] = [draws.below(2) for _ in range(base_nodes)]
-    return GraphRecord(
-        x=_identity(schema(params).node_features.width)[kind],
-        edge_index=edge_index,
-        y=slot.label,
-        node_mask=node_mask,
-        edge_mask=node_mask[edge_index].all(axis=0),
-        group=slot.group,
-    )
-
-
-def barabasi_albert(nodes: int, m: int, draws: Draws) -> list[tuple[int, int]]:
-    """Edges of a Barabási–Albert graph: each new node joins m others, likely as their degrees.
-
-    Starts from a star of m + 1 nodes. Every edge puts both its ends into the urn, so a uniform
-    draw from the urn is exactly preferential.
+    A graph is laid out in fixed places before its nodes are shuffled: the base in places
+    0..B-1, of which a smaller base leaves the last empty, and the motif in B..B+4.
     """
-    edges = [(0, leaf) for leaf in range(1, m + 1)]
-    urn = [end for edge in edges for end in edge]
-    for new in range(m + 1, nodes):
-        targets: list[int] = []
-        while len(targets) < m:
-            target = draws.choice(urn)
-            if target not in targets:
-                targets.append(target)
-        for target in targets:
-            edges.append((target, new))
-            urn += (target, new)
-    return edges
+    base_max = params.base_nodes_max
+    places = base_max + MOTIF_NODES
+    motif, motif_colour = _motif_and_colour(params, plan.index)
+    words = _words_of_groups(params, plan.group, seed)
+
+    base_nodes = _base_sizes(params, words["size"])
+    parent = _preferential_parents(words["parent"])
+    used = np.ones((len(motif), places), bool)
+    used[:, :base_max] = np.arange(base_max) < base_nodes[:, None]
+
+    # Shuffled, so that an index never gives the motif away; each twin in its own way.
+    twin = plan.index % params.group_size
+    keys = np.where(used, words["order"][np.arange(len(twin)), twin] >> np.uint64(1), _LAST)
+    place_at = np.argsort(keys, axis=1, kind="stable")
+    position_of = np.argsort(place_at, axis=1, kind="stable")
+
+    source, target, present = _edges(params, parent, used, words["bridge"], base_nodes, motif)
+    owner = np.nonzero(present)[0]
+    u, v = position_of[owner, source[present]], position_of[owner, target[present]]
+    edge_owner, edge_index = _both_directions_sorted(owner, u, v, places)
+
+    filled = np.arange(places) < used.sum(axis=1)[:, None]
+    node_ptr = pointers(used.sum(axis=1))
+    mask = (place_at >= base_max)[filled]
+    source_row, target_row = edge_index + node_ptr[edge_owner]
+    if params.features == "degree":
+        kind = np.bincount(source_row, minlength=node_ptr[-1])
+    else:
+        colour = np.repeat(motif_colour[:, None], places, axis=1)
+        colour[:, :base_max] = below(words["colour"], 2)
+        kind = np.take_along_axis(colour, place_at, axis=1)[filled]
+    return {
+        "node_ptr": node_ptr,
+        "edge_ptr": pointers(np.bincount(edge_owner, minlength=len(motif))),
+        "x": kind.astype(np.uint8),
+        "edge_index": edge_index,
+        "y": plan.label,
+        "node_mask": mask,
+        "edge_mask": mask[source_row] & mask[target_row],
+        "split": plan.split,
+        "graph_id": plan.index,
+        "group": plan.group,
+    }
 
 
 def check(params: Params, columns: Columns) -> list[str]:
     """Invariants of many graphs at once, from the stored arrays alone."""
+    findings = Findings(columns)
     mask = columns["node_mask"].astype(bool)
     label = columns["y"].astype(np.int64)
     x = columns["x"].astype(np.int64)
@@ -158,51 +161,42 @@ def check(params: Params, columns: Columns) -> list[str]:
     edge_owner = graph_of_edge(columns)
     source, target = global_edges(columns)
 
-    def per_graph(selected_edges: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    def per_graph(selected_edges: npt.NDArray[np.bool_]) -> Ints:
         return np.bincount(edge_owner[selected_edges], minlength=graphs)
-
-    problems = []
-
-    def require(holds: npt.NDArray[np.bool_], sentence: str) -> None:
-        if not holds.all():
-            first = int(columns["graph_id"][int(np.argmin(holds))])
-            problems.append(f"{int((~holds).sum())} graphs, first graph {first}: {sentence}")
 
     adjacency = coo_array((np.ones(len(source), np.int8), (source, target)), (len(x), len(x)))
     _, component = connected_components(adjacency, directed=False)
     components = np.unique(np.stack([owner, component]), axis=1)[0]
-    require(np.bincount(components, minlength=graphs) == 1, "not connected")
+    findings.require(np.bincount(components, minlength=graphs) == 1, "not connected")
 
     motif_nodes = np.bincount(owner[mask], minlength=graphs)
-    require(motif_nodes == MOTIF_NODES, f"the rationale does not have {MOTIF_NODES} nodes")
-    if problems:
-        return problems  # the rest counts on five marked nodes a graph
+    findings.require(motif_nodes == MOTIF_NODES, f"the rationale does not have {MOTIF_NODES} nodes")
+    if findings.problems:
+        return findings.problems  # the rest counts on five marked nodes a graph
 
     base_nodes = np.bincount(owner[~mask], minlength=graphs)
-    require(
+    findings.require(
         (base_nodes >= params.base_nodes_min) & (base_nodes <= params.base_nodes_max),
         f"the base does not have {params.base_nodes_min} to {params.base_nodes_max} nodes",
     )
-    m = params.edges_per_new_node
-    require(
-        per_graph(~mask[source] & ~mask[target]) == 2 * m * (base_nodes - m),
-        f"the base does not have the edges of a Barabási–Albert graph with m = {m}",
+    findings.require(
+        per_graph(~mask[source] & ~mask[target]) == 2 * (base_nodes - 1), "the base is not a tree"
     )
-    require(
+    findings.require(
         per_graph(mask[source] & ~mask[target]) == 1, "not exactly one bridge from motif to base"
     )
 
     motif = _recognise_motifs(params, columns)
-    require(motif >= 0, f"the rationale is neither {' nor '.join(params.motifs)}")
+    findings.require(motif >= 0, f"the rationale is neither {' nor '.join(params.motifs)}")
     if params.features == "degree":
         right = x == np.bincount(source, minlength=len(x))
-        require(np.bincount(owner[~right], minlength=graphs) == 0, "a feature is not its degree")
-        require(label == motif, "the label is not the motif's")
+        findings.require(np.bincount(owner[~right], minlength=graphs) == 0, "a feature is not its degree")
+        findings.require(label == motif, "the label is not the motif's")
     else:
         colours = np.bincount(owner[mask], weights=x[mask], minlength=graphs)
-        require(np.isin(colours, [0, MOTIF_NODES]), "the motif is not of one colour")
-        require(label == motif ^ (colours > 0), "the label is not motif XOR colour")
-    return problems
+        findings.require(np.isin(colours, [0, MOTIF_NODES]), "the motif is not of one colour")
+        findings.require(label == motif ^ (colours > 0), "the label is not motif XOR colour")
+    return findings.problems
 
 
 def prove(params: Params, record: GraphRecord) -> list[str]:
@@ -234,39 +228,97 @@ def prove(params: Params, record: GraphRecord) -> list[str]:
     return problems
 
 
-Index = TypeVar("Index", int, npt.NDArray[np.int64])
-
-
-def _motif_and_colour(params: Params, index: Index) -> tuple[Index, Index]:
+def _motif_and_colour(params: Params, index: Ints) -> tuple[Ints, Ints]:
     """Motif alternates with the index, colour with its half: four in a row are all different."""
     return index & 1, (index >> 1) & (params.features == "colour")
 
 
-def _base_size(params: Params, draws: Draws) -> int:
-    """Uniform from the smallest size to twice the mean distance, rounded at random.
+def _feature_width(params: Params) -> int:
+    """Two colours, or degrees: with its bridge, a node of the base has at most the base's size."""
+    return 2 if params.features == "colour" else max(params.base_nodes_max, MOTIF_NODES) + 1
+
+
+def _words_of_groups(params: Params, group: Ints, seed: int) -> dict[str, Words]:
+    """Random words of each graph's group by purpose, [g, ...]; a word has one fixed use."""
+    base_max = params.base_nodes_max
+    shapes = {
+        "size": (2,),
+        "bridge": (2,),
+        "parent": (base_max,),
+        "colour": (base_max,),
+        "order": (params.group_size, base_max + MOTIF_NODES),
+    }
+    ends = np.cumsum([prod(shape) for shape in shapes.values()])
+    groups, row = np.unique(group, return_inverse=True)
+    streams = [rng_for(seed, "ba2motif", g).words(ends[-1]) for g in groups.tolist()]
+    parts = np.split(np.stack(streams)[row], ends[:-1], axis=1)
+    return {
+        name: part.reshape(len(group), *shape)
+        for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
+
+
+def _base_sizes(params: Params, words: Words) -> Ints:
+    """[g] uniform from the smallest size to twice the mean's distance from it, rounded at random.
 
     Random rounding keeps the expectation exact: E[floor(s + u)] = s for u uniform in [0, 1).
     """
     spread = 2 * (params.base_nodes_mean - params.base_nodes_min)
-    size = int(params.base_nodes_min + spread * draws.uniform() + draws.uniform())
-    return min(size, params.base_nodes_max)
+    above_min = spread * uniform(words[:, 0]) + uniform(words[:, 1])
+    sizes: Ints = params.base_nodes_min + above_min.astype(np.int64)
+    return np.minimum(sizes, params.base_nodes_max)
 
 
-def _both_directions_sorted(
-    edges: npt.NDArray[np.int64], nodes: int
-) -> npt.NDArray[np.int64]:
-    """[2, m] from [m/2, 2]: each edge both ways, sorted by (source, target)."""
-    code = np.concatenate([edges[:, 0] * nodes + edges[:, 1], edges[:, 1] * nodes + edges[:, 0]])
+def _preferential_parents(words: Words) -> Ints:
+    """[g, B] the node that each node of a Barabási–Albert tree (m = 1) was joined to.
+
+    Edge e joins node e + 1 to its parent. A uniform draw from the 2e ends of the first e edges
+    is a node drawn by its degree, exactly.
+    """
+    parent = np.zeros(words.shape, np.int64)
+    rows = np.arange(len(words))
+    for new in range(2, words.shape[1]):
+        end = below(words[:, new], 2 * (new - 1))
+        child = end // 2 + 1
+        parent[:, new] = np.where(end % 2 == 1, child, parent[rows, child])
+    return parent
+
+
+def _edges(
+    params: Params,
+    parent: Ints,
+    used: npt.NDArray[np.bool_],
+    bridge: Words,
+    base_nodes: Ints,
+    motif: Ints,
+) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
+    """[g, E] both ends of every edge, as places, and which of them the graph has."""
+    graphs, base_max = parent.shape
+    most = max(len(MOTIFS[name]) for name in params.motifs)
+    ends = np.zeros((2, most, 2), np.int64)
+    has = np.zeros((2, most), bool)
+    for i, name in enumerate(params.motifs):
+        ends[i, : len(MOTIFS[name])] = MOTIFS[name]
+        has[i, : len(MOTIFS[name])] = True
+    children = np.broadcast_to(np.arange(1, base_max), (graphs, base_max - 1))
+    bridge_base = below(bridge[:, 0], base_nodes)[:, None]
+    bridge_motif = base_max + below(bridge[:, 1], MOTIF_NODES)[:, None]
+    source = np.concatenate([parent[:, 1:], bridge_base, base_max + ends[motif, :, 0]], axis=1)
+    target = np.concatenate([children, bridge_motif, base_max + ends[motif, :, 1]], axis=1)
+    present = np.concatenate([used[:, 1:base_max], np.ones((graphs, 1), bool), has[motif]], axis=1)
+    return source, target, present
+
+
+def _both_directions_sorted(owner: Ints, u: Ints, v: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """[m] owner and [2, m] ends of undirected edges, both ways, sorted by (owner, source, target)."""
+    code = np.concatenate([(owner * nodes + u) * nodes + v, (owner * nodes + v) * nodes + u])
     code.sort()
-    return np.stack(np.divmod(code, nodes))
+    rest, target = np.divmod(code, nodes)
+    sorted_owner, source = np.divmod(rest, nodes)
+    return sorted_owner, np.stack([source, target])
 
 
-@lru_cache(maxsize=8)
-def _identity(width: int) -> npt.NDArray[np.float32]:
-    return np.eye(width, dtype=np.float32)
-
-
-def _recognise_motifs(params: Params, columns: Columns) -> npt.NDArray[np.int64]:
+def _recognise_motifs(params: Params, columns: Columns) -> Ints:
     """[g] which motif the five marked nodes form, -1 for neither: by table over all 2^10 graphs."""
     mask = columns["node_mask"].astype(bool)
     source, target = global_edges(columns)

@@ -1,0 +1,1 @@
+"""Speed against what people use today, as ratios measured in one run."""
