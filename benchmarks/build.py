@@ -1,8 +1,7 @@
 """BA-2Motif graphs a second in one process: ours against PyG's `ExplainerDataset`.
 
-    python -m benchmarks.build
-
-Ours is the whole way to a shard's bytes, invariants checked; PyG's is the graph alone.
+Run with `python -m benchmarks.build`. Ours goes all the way to a shard's bytes, invariants checked;
+PyG's stops at the graph.
 """
 
 import json

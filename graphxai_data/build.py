@@ -16,13 +16,13 @@ import numpy as np
 
 from graphxai_data import engine as engines
 from graphxai_data.disk import build_lock, explained_disk_errors
-from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.errors import CheckFailedError, DamagedError, InputError, whole_number
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
-from graphxai_data.seeds import MAX_INDEX, check_seed, rng_for
+from graphxai_data.seeds import MAX_INDEX, MAX_SEED, rng_for
 from graphxai_data.shards import SCHEMA_VERSION, shard_bytes, write_atomically
 from graphxai_data.splits import assign_splits
 from graphxai_data.validate import check_columns, survey
@@ -70,7 +70,12 @@ def build(
         DamagedError: an earlier build in that folder is no longer whole.
     """
     recipe = name if isinstance(name, Recipe) else Recipe.load(name)
-    order = _Order(recipe, check_seed(seed), _graphs(recipe, graphs), _shard_size(shard_size))
+    order = _Order(
+        recipe,
+        whole_number("seed", seed, 0, MAX_SEED),
+        whole_number("graphs", recipe.params.graphs if graphs is None else graphs, 1, MAX_INDEX),
+        whole_number("shard_size", shard_size, 1, 10**6),
+    )
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
     _refuse_unknown_sources(recipe, sources or {})
@@ -94,7 +99,7 @@ def build(
         found = survey((staging / n for n in order.shard_names), recipe, order.seed, plan)
         if found.problems:
             shutil.rmtree(staging)
-            raise CheckFailedError(f"{recipe.name}: nothing published; " + "; ".join(found.problems))
+            raise _check_failed(recipe, found.problems)
         manifest = Manifest(
             schema_version=SCHEMA_VERSION,
             dataset=recipe.name,
@@ -153,7 +158,7 @@ def make_shard(task: ShardTask) -> MadeShard:
     schema = generator.schema(params)
     problems = check_columns(columns, schema) or generator.check(params, columns)
     if problems:
-        raise CheckFailedError(f"{task.recipe.name}: nothing published; " + "; ".join(problems))
+        raise _check_failed(task.recipe, problems)
     content = shard_bytes(
         columns,
         schema,
@@ -239,18 +244,8 @@ def _keep_if_same(folder: Path, order: _Order) -> Manifest:
     return manifest
 
 
-def _graphs(recipe: Recipe, graphs: int | None) -> int:
-    if graphs is None:
-        return int(recipe.params.graphs)
-    if isinstance(graphs, bool) or not isinstance(graphs, int) or not 1 <= graphs <= MAX_INDEX:
-        raise InputError(f"graphs: expected a whole number from 1 to {MAX_INDEX}, got {graphs!r}")
-    return graphs
-
-
-def _shard_size(shard_size: int) -> int:
-    if isinstance(shard_size, bool) or not isinstance(shard_size, int) or not 1 <= shard_size <= 10**6:
-        raise InputError(f"shard_size: expected a whole number from 1 to 1000000, got {shard_size!r}")
-    return shard_size
+def _check_failed(recipe: Recipe, problems: list[str]) -> CheckFailedError:
+    return CheckFailedError(f"{recipe.name}: nothing published; " + "; ".join(problems))
 
 
 def _refuse_unknown_sources(recipe: Recipe, sources: Mapping[str, str | Path]) -> None:

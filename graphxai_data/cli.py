@@ -146,7 +146,8 @@ def verify(folder: Path, full: bool, as_json: bool) -> None:
 
     problems = run_verify(folder, full=full)
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), "full": full, "problems": problems}, indent=2))
+        result = {"folder": str(folder), "full": full, "problems": problems}
+        click.echo(json.dumps(result, indent=2))
     elif problems:
         for problem in problems:
             click.echo(problem)

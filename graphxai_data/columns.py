@@ -1,12 +1,15 @@
 """Columns: many graphs as concatenated arrays with pointers, no object per graph.
 
-    node_ptr [g+1] i64   edge_ptr [g+1] i64   graph_id, group, y [g] i64   split [g] u8
-    x [N] u8 (one-hot class ids) or [N, p] f32     node_mask [N] bool
-    edge_index [2, M] i64, local node ids          edge_mask [M] bool
-    edge_attr [M] u8 or [M, q] f32, where the dataset has edge features
+For g graphs with N nodes and M directed edges in all:
+
+- of a graph: `graph_id`, `group`, `y` [g] i64; `split` [g] u8; `node_ptr`, `edge_ptr` [g+1] i64
+- of a node: `x` [N] u8 (one-hot class ids) or [N, p] f32; `node_mask` [N] bool
+- of an edge: `edge_index` [2, M] i64 (node ids within the graph); `edge_mask` [M] bool;
+  `edge_attr` [M] u8 or [M, q] f32, where the dataset has edge features
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +17,7 @@ import numpy.typing as npt
 from graphxai_data.errors import CheckFailedError
 from graphxai_data.record import Feature, GraphRecord, Schema
 
-Columns = dict[str, npt.NDArray[np.generic]]
+Columns = dict[str, npt.NDArray[Any]]
 Ints = npt.NDArray[np.int64]
 
 
@@ -63,11 +66,12 @@ def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
     )
 
 
-def expand(stored: npt.NDArray[np.generic], feature: Feature) -> npt.NDArray[np.float32]:
+def expand(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.float32]:
     """[rows, width] float32 from what is stored."""
     if feature.encoding == "dense":
         return stored.astype(np.float32)
-    return np.eye(feature.width, dtype=np.float32)[stored.astype(np.int64)]
+    rows: npt.NDArray[np.float32] = np.eye(feature.width, dtype=np.float32)[stored]
+    return rows
 
 
 def graph_of_node(columns: Columns) -> Ints:
@@ -87,8 +91,8 @@ def global_edges(columns: Columns) -> Ints:
     return ends
 
 
-def _owner(pointers: npt.NDArray[np.generic]) -> Ints:
-    return np.repeat(np.arange(len(pointers) - 1), np.diff(pointers.astype(np.int64)))
+def _owner(ptr: npt.NDArray[Any]) -> Ints:
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
 def pointers(lengths: "Sequence[int] | Ints") -> Ints:
@@ -96,16 +100,15 @@ def pointers(lengths: "Sequence[int] | Ints") -> Ints:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
 
-def _stack(
-    rows: Sequence[npt.NDArray[np.float32]], feature: Feature
-) -> npt.NDArray[np.float32]:
+def _stack(rows: Sequence[npt.NDArray[np.float32]], feature: Feature) -> npt.NDArray[np.float32]:
     return np.concatenate([np.empty((0, feature.width), np.float32), *rows])
 
 
-def _compact(rows: npt.NDArray[np.float32], feature: Feature) -> npt.NDArray[np.generic]:
+def _compact(rows: npt.NDArray[np.float32], feature: Feature) -> npt.NDArray[Any]:
     if feature.encoding == "dense":
         return rows
     if not (((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all()):
         bad = int(np.flatnonzero(((rows != 0).sum(axis=1) != 1) | (rows.max(axis=1) != 1))[0])
         raise CheckFailedError(f"a feature declared one-hot is not, in row {bad} of its shard")
-    return rows.argmax(axis=1).astype(np.uint8)
+    ids: npt.NDArray[np.uint8] = rows.argmax(axis=1).astype(np.uint8)
+    return ids

@@ -137,7 +137,7 @@ class GraphXAIDataset(InMemoryDataset):
         if self.split is not None:
             wanted = store["split"] == SPLIT_NAMES.index(self.split)
             store, pointers = _select(store, pointers, wanted)
-        slices = {key: pointers["node"] for key in _NODE_LEVEL}
+        slices = dict.fromkeys(_NODE_LEVEL, pointers["node"])
         slices |= {key: pointers["edge"] for key in _EDGE_LEVEL if key in store}
         slices |= {key: torch.arange(len(store["y"]) + 1) for key in _GRAPH_LEVEL}
         store["x"] = _expand(store["x"], self._schema.node_features)
@@ -165,7 +165,8 @@ class GraphXAIDataset(InMemoryDataset):
         if not graphs:
             raise InputError(f"{self.name}: pre_filter keeps none of the graphs")
         self._data_list = None
-        return self.collate(graphs)
+        data, slices = self.collate(graphs)
+        return data, slices
 
 
 class BA2Motif(GraphXAIDataset):

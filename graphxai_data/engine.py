@@ -5,15 +5,17 @@ files: no shared disk is needed, and no engine can change a byte.
 """
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
+import loky
+from loky.process_executor import BrokenProcessPool
+
 from graphxai_data import __version__
-from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.errors import GraphXAIDataError, InputError, whole_number
 from graphxai_data.manifest import software_versions
 
 Task = TypeVar("Task")
@@ -65,11 +67,7 @@ def check_engine(engine: str) -> None:
 
 def check_jobs(jobs: int | None) -> int:
     """The number of worker processes to use."""
-    if jobs is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 4096:
-        raise InputError(f"jobs: expected a whole number from 1 to 4096, got {jobs!r}")
-    return jobs
+    return loky.cpu_count() if jobs is None else whole_number("jobs", jobs, 1, 4096)
 
 
 def _run_processes(
@@ -77,10 +75,7 @@ def _run_processes(
 ) -> Iterator[Result]:
     # loky, not concurrent.futures: fresh interpreters (safe beside threads), but a caller's script
     # needs no `if __name__ == "__main__"`, which scripts that open a PyG dataset do not have.
-    from loky import ProcessPoolExecutor
-    from loky.process_executor import BrokenProcessPool
-
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with loky.ProcessPoolExecutor(max_workers=jobs) as pool:
         try:
             yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)
         except BrokenProcessPool:
@@ -170,7 +165,8 @@ def _checked_threads(client: Any, engine: str) -> int:
     here = software_versions()
     for worker, there in found.items():
         if there != here:
-            other = ", ".join(f"{k} {there.get(k)} (here {v})" for k, v in here.items()
-                              if there.get(k) != v)
+            other = ", ".join(
+                f"{k} {there.get(k)} (here {v})" for k, v in here.items() if there.get(k) != v
+            )
             raise InputError(f"worker {worker} has {other}; install the same versions everywhere")
     return sum(worker["nthreads"] for worker in workers.values())

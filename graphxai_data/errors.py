@@ -19,3 +19,10 @@ class DamagedError(GraphXAIDataError):
 
 class CheckFailedError(GraphXAIDataError):
     """Generated data broke an invariant or an expectation of its recipe."""
+
+
+def whole_number(name: str, value: object, low: int, high: int) -> int:
+    """The value itself, or an `InputError` unless it is a whole number from low to high."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InputError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
+    return value

@@ -138,7 +138,7 @@ def find(name_or_path: str | Path) -> Path:
     if text not in names:
         raise InputError(
             f"unknown dataset '{text}'; {nearest(text, names)} "
-            "(`graphxai-data list` shows all; a recipe of your own is given as a path ending in .toml)"
+            "(`graphxai-data list` shows all; your own recipe is given as a path ending in .toml)"
         )
     return shipped("recipes") / f"{text}.toml"
 
@@ -153,7 +153,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{_shown(path)}: not valid TOML: {error or 'nested too deeply'}") from None
+        raise InputError(f"{_shown(path)}: not valid TOML: {error}") from None
     except OSError as error:
         raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -65,8 +65,13 @@ class GraphRecord:
         return len(self.x)
 
 
-class Plan(NamedTuple):
-    """What is settled about graphs before any is drawn: arrays of one length."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What is settled about graphs before any is drawn: arrays of one length.
+
+    Attributes:
+        index: position in the whole build.
+    """
 
     index: npt.NDArray[np.int64]
     label: npt.NDArray[np.int64]
@@ -75,4 +80,5 @@ class Plan(NamedTuple):
 
     def cut(self, first: int, graphs: int) -> "Plan":
         """The plan of the graphs from `first` on."""
-        return Plan(*(column[first : first + graphs] for column in self))
+        span = slice(first, first + graphs)
+        return Plan(self.index[span], self.label[span], self.group[span], self.split[span])

@@ -12,8 +12,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.errors import InputError
-
 MAX_SEED = 2**63 - 1
 MAX_INDEX = 2**32 - 1
 
@@ -37,7 +35,8 @@ class Draws:
 
 def uniform(words: Words) -> npt.NDArray[np.float64]:
     """Each word as a uniform float in [0, 1) with 53 random bits."""
-    return (words >> np.uint64(11)) * 2.0**-53
+    fractions: npt.NDArray[np.float64] = (words >> np.uint64(11)).astype(np.float64)
+    return fractions * 2.0**-53
 
 
 def below(words: Words, bound: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -65,10 +64,3 @@ def rng_for(seed: int, stream: str, index: int = 0, attempt: int = 0) -> Draws:
     # are the same sequence.
     key = (*_stream_tag(stream), index, attempt)
     return Draws(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
-
-
-def check_seed(seed: int) -> int:
-    """The seed itself, or an `InputError` where it cannot name a build."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
-        raise InputError(f"seed: expected a whole number from 0 to {MAX_SEED}, got {seed!r}")
-    return seed

@@ -68,7 +68,7 @@ class ShardWriter:
         write_atomically(self.path, shard_bytes(columns, self._schema, **self._identity))
 
 
-def shard_bytes(columns: Columns, schema: Schema, **identity: str | int) -> bytes:
+def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
     """The HDF5 file image of a shard.
 
     Args:
@@ -191,7 +191,7 @@ class ArrayDigest:
                 self._add(name, array)
         return self
 
-    def _add(self, name: str, rows: npt.NDArray[np.generic]) -> None:
+    def _add(self, name: str, rows: npt.NDArray[Any]) -> None:
         rows = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
         layout = rows.dtype.str, rows.shape[1:]
         if self._layouts.setdefault(name, layout) != layout:
@@ -263,7 +263,7 @@ def _open_array(file: h5py.h5f.FileID, name: bytes) -> h5py.h5d.DatasetID:
     return h5py.h5d.open(file, name)
 
 
-def _cut(dataset: h5py.h5d.DatasetID, image: bytes) -> npt.NDArray[np.generic]:
+def _cut(dataset: h5py.h5d.DatasetID, image: bytes) -> npt.NDArray[Any]:
     shape, dtype, offset = dataset.shape, dataset.dtype, dataset.get_offset()
     count = math.prod(shape)
     if count == 0:
@@ -283,7 +283,7 @@ def _read_attribute(location: Any, name: str) -> Any:
     return plain.decode() if isinstance(plain, bytes) else plain
 
 
-def _feature(stored: npt.NDArray[np.generic], width: int) -> Feature:
+def _feature(stored: npt.NDArray[Any], width: int) -> Feature:
     """One-hot features are bytes, dense ones are not: the stored type tells the encoding."""
     return Feature(width, "onehot" if stored.dtype == np.uint8 else "dense")
 

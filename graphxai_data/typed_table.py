@@ -1,4 +1,4 @@
-"""From a TOML table to a frozen dataclass: unknown keys, missing keys and wrong types are errors."""
+"""From a TOML table to a frozen dataclass; unknown and missing keys and wrong types are errors."""
 
 import dataclasses
 import difflib

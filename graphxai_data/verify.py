@@ -91,9 +91,7 @@ def _disproved(folder: Path, manifest: Manifest, recipe: Recipe, full: bool) -> 
         first += entry.graphs
 
 
-def _not_reproduced(
-    folder: Path, manifest: Manifest, recipe: Recipe, plan: Plan
-) -> Iterator[str]:
+def _not_reproduced(folder: Path, manifest: Manifest, recipe: Recipe, plan: Plan) -> Iterator[str]:
     """Shards that recipe and seed do not give again."""
     first = 0
     for entry in manifest.shards:

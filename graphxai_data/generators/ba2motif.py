@@ -189,8 +189,9 @@ def check(params: Params, columns: Columns) -> list[str]:
     motif = _recognise_motifs(params, columns)
     findings.require(motif >= 0, f"the rationale is neither {' nor '.join(params.motifs)}")
     if params.features == "degree":
-        right = x == np.bincount(source, minlength=len(x))
-        findings.require(np.bincount(owner[~right], minlength=graphs) == 0, "a feature is not its degree")
+        wrong = x != np.bincount(source, minlength=len(x))
+        wrong_nodes = np.bincount(owner[wrong], minlength=graphs)
+        findings.require(wrong_nodes == 0, "a feature is not its degree")
         findings.require(label == motif, "the label is not the motif's")
     else:
         colours = np.bincount(owner[mask], weights=x[mask], minlength=graphs)
@@ -201,7 +202,7 @@ def check(params: Params, columns: Columns) -> list[str]:
 
 def prove(params: Params, record: GraphRecord) -> list[str]:
     """The same claims about one graph, by networkx and by nothing that `check` uses."""
-    graph = nx.Graph(record.edge_index.T.tolist())
+    graph: nx.Graph[int] = nx.Graph(record.edge_index.T.tolist())
     graph.add_nodes_from(range(record.num_nodes))
     motif_nodes = set(np.flatnonzero(record.node_mask).tolist())
     inside = graph.subgraph(motif_nodes)
@@ -310,7 +311,7 @@ def _edges(
 
 
 def _both_directions_sorted(owner: Ints, u: Ints, v: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """[m] owner and [2, m] ends of undirected edges, both ways, sorted by (owner, source, target)."""
+    """[m] owners and [2, m] ends of edges, each both ways, sorted by (owner, source, target)."""
     code = np.concatenate([(owner * nodes + u) * nodes + v, (owner * nodes + v) * nodes + u])
     code.sort()
     rest, target = np.divmod(code, nodes)
