@@ -10,6 +10,8 @@ import numpy.typing as npt
 # The position of a name is the split id stored in shards.
 SPLIT_NAMES = ("train", "valid", "test")
 
+Encoding = Literal["onehot", "dense"]
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -19,7 +21,7 @@ class Feature:
     """
 
     width: int
-    encoding: Literal["onehot", "dense"]
+    encoding: Encoding
 
     def __post_init__(self) -> None:
         if not 1 <= self.width <= (256 if self.encoding == "onehot" else 2**20):

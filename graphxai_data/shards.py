@@ -20,10 +20,12 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Columns, pack, unpack
 from graphxai_data.errors import DamagedError
-from graphxai_data.record import Feature, GraphRecord, Schema
+from graphxai_data.record import Encoding, Feature, GraphRecord, Schema
 
 SCHEMA_VERSION = 1
 _IDENTITY = ("dataset", "recipe_sha256", "seed")
+_CLOSE_AT_ONCE = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+_CLOSE_AT_ONCE.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
 
 
 class ShardWriter:
@@ -111,26 +113,34 @@ class ShardReader:
             raise DamagedError(f"{self.path}: no such shard; build the dataset again")
         try:
             image = self.path.read_bytes()
-            file = h5py.h5f.open(os.fsencode(self.path), h5py.h5f.ACC_RDONLY)
-            _check_version(_read_attribute(file, "schema_version"), self.path)
-            self.sha256: str = _read_attribute(file, "sha256")
-            self.columns: Columns = {}
-            widths: dict[str, int] = {}
-            for name in file:
-                dataset = _open_array(file, name)
-                self.columns[name.decode()] = _cut(dataset, image)
-                if name in (b"x", b"edge_attr"):
-                    widths[name.decode()] = _read_attribute(dataset, "width")
-            features = {name: _feature(self.columns[name], width) for name, width in widths.items()}
-            self.schema = Schema(
-                node_features=features["x"],
-                edge_features=features.get("edge_attr"),
-                num_classes=_read_attribute(file, "num_classes"),
-            )
-            if problem := _layout_problem(self.columns, self.schema):
-                raise ValueError(problem)
+            file = h5py.h5f.open(os.fsencode(self.path), h5py.h5f.ACC_RDONLY, _CLOSE_AT_ONCE)
+            try:
+                self._read(file, image)
+            finally:
+                file.close()
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
+
+    def _read(self, file: h5py.h5f.FileID, image: bytes) -> None:
+        _check_version(_read_attribute(file, "schema_version"), self.path)
+        self.sha256: str = _read_attribute(file, "sha256")
+        self.columns: Columns = {}
+        features: dict[str, Feature] = {}
+        for key in file:
+            name = key.decode()
+            array_id = _open_array(file, key)
+            self.columns[name] = _cut(array_id, image)
+            if name in ("x", "edge_attr"):
+                # One-hot features are bytes, dense ones are not.
+                encoding: Encoding = "onehot" if self.columns[name].dtype == np.uint8 else "dense"
+                features[name] = Feature(_read_attribute(array_id, "width"), encoding)
+        self.schema = Schema(
+            node_features=features["x"],
+            edge_features=features.get("edge_attr"),
+            num_classes=_read_attribute(file, "num_classes"),
+        )
+        if problem := _layout_problem(self.columns, self.schema):
+            raise ValueError(problem)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
@@ -281,11 +291,6 @@ def _read_attribute(location: Any, name: str) -> Any:
     attribute.read(value)
     plain = value.item()
     return plain.decode() if isinstance(plain, bytes) else plain
-
-
-def _feature(stored: npt.NDArray[Any], width: int) -> Feature:
-    """One-hot features are bytes, dense ones are not: the stored type tells the encoding."""
-    return Feature(width, "onehot" if stored.dtype == np.uint8 else "dense")
 
 
 def _layout_problem(columns: Columns, schema: Schema) -> str | None:

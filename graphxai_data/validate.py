@@ -50,7 +50,7 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
     mutual = code[back] == reverse
     findings.require(_all_per_graph(mutual, owner, graphs), "an edge lacks its reverse")
     if "edge_attr" in columns:
-        attributes = columns["edge_attr"].reshape(len(code), -1)
+        attributes = _as_matrix(columns["edge_attr"])
         alike = (attributes == attributes[back]).all(axis=1)
         findings.require(
             _all_per_graph(alike, owner, graphs), "an edge and its reverse have other features"
@@ -170,8 +170,11 @@ def _all_per_graph(
     return result
 
 
+def _as_matrix(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return stored if stored.ndim == 2 else stored[:, None]
+
+
 def _valid_rows(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.bool_]:
-    rows = stored.reshape(len(stored), -1)
+    rows = _as_matrix(stored)
     valid = rows < feature.width if feature.encoding == "onehot" else np.isfinite(rows)
-    result: npt.NDArray[np.bool_] = valid.all(axis=1)
-    return result
+    return np.asarray(valid.all(axis=1))

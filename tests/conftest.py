@@ -1,0 +1,99 @@
+"""Builds that many tests share, and helpers to run the command line as a user does."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from graphxai_data.build import build
+from graphxai_data.cli import main
+
+
+@pytest.fixture(scope="session")
+def reference_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Root with the reference builds of both BA-2Motif recipes; not to be changed."""
+    root = tmp_path_factory.mktemp("reference")
+    build("ba2motif", root=root, engine="serial")
+    build("ba2motif-balanced", root=root, engine="serial")
+    return root
+
+
+@pytest.fixture
+def small_build(tmp_path: Path) -> Path:
+    """Folder of a fresh build of 40 graphs in four shards; tests may damage it."""
+    build("ba2motif", root=tmp_path, graphs=40, shard_size=10, engine="serial")
+    return tmp_path / "ba2motif" / "seed-0"
+
+
+@pytest.fixture
+def cli() -> Callable[..., Result]:
+    """Run `graphxai-data` in this process; a traceback is a failure of the test."""
+
+    def run(*arguments: object) -> Result:
+        result = CliRunner().invoke(main, [str(a) for a in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def recipe_file(tmp_path: Path) -> Callable[..., Path]:
+    """Write a copy of a shipped recipe with some of its text replaced."""
+    from graphxai_data.recipe import find
+
+    def write(*replacements: tuple[str, str], name: str = "ba2motif") -> Path:
+        text = find(name).read_text(encoding="utf-8")
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "my.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def global_random_state_untouched() -> Iterator[None]:
+    """No test, and so no code under test, may touch a global random generator."""
+    before = (random.getstate(), _numpy_state(), _torch_state())
+    yield
+    after = (random.getstate(), _numpy_state(), _torch_state())
+    assert before[:2] == after[:2]
+    assert before[2] is None or before[2] == after[2]
+
+
+def _numpy_state() -> str:
+    return repr(np.random.get_state())  # noqa: NPY002 - it is the global state that is looked at
+
+
+def _torch_state() -> bytes | None:
+    torch = sys.modules.get("torch")
+    return None if torch is None else torch.get_rng_state().numpy().tobytes()
+
+
+def run_python(code: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def edit_manifest(folder: Path, **changes: Any) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def copy_build(source: Path, root: Path) -> Path:
+    folder = root / source.parent.name / source.name
+    shutil.copytree(source, folder)
+    return folder

@@ -1,0 +1,51 @@
+"""Hypothesis strategies for graphs of any shape that the format allows."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from graphxai_data.record import Feature, GraphRecord, Schema
+
+FEATURES = st.builds(Feature, st.integers(1, 7), st.sampled_from(["onehot", "dense"]))
+SCHEMAS = st.builds(Schema, FEATURES, st.none() | FEATURES, st.integers(1, 5))
+
+
+def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
+    if feature.encoding == "onehot":
+        ids = draw(st.lists(st.integers(0, feature.width - 1), min_size=count, max_size=count))
+        return np.eye(feature.width, dtype=np.float32)[np.array(ids, int)]
+    seed = draw(st.integers(0, 1000))
+    return np.random.default_rng(seed).normal(size=(count, feature.width)).astype(np.float32)
+
+
+@st.composite
+def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
+    """A valid record: simple, undirected, a rationale that is neither empty nor everything."""
+    nodes = draw(st.integers(2, 9))
+    pairs = [(u, v) for v in range(nodes) for u in range(v)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12))
+    both = sorted([*edges, *((v, u) for u, v in edges)])
+    edge_index = np.array(both, np.int64).reshape(-1, 2).T
+    marked = draw(st.integers(1, nodes - 1))
+    node_mask = np.arange(nodes) < marked
+    edge_attr = None
+    if schema.edge_features is not None:
+        one_way = _rows(draw, len(edges), schema.edge_features)
+        of_edge = {edge: i for i, edge in enumerate(edges)}
+        chosen = [of_edge[min(e, e[::-1])] for e in both]
+        edge_attr = one_way[np.array(chosen, int)]
+    return GraphRecord(
+        x=_rows(draw, nodes, schema.node_features),
+        edge_index=edge_index,
+        y=draw(st.integers(0, schema.num_classes - 1)),
+        node_mask=node_mask,
+        edge_mask=node_mask[edge_index].all(axis=0),
+        group=draw(st.integers(0, 2**62)),
+        edge_attr=edge_attr,
+    )
+
+
+@st.composite
+def datasets(draw: st.DrawFn, most: int = 8) -> tuple[Schema, list[GraphRecord]]:
+    """A schema and some records of it."""
+    schema = draw(SCHEMAS)
+    return schema, draw(st.lists(records(schema), min_size=1, max_size=most))

@@ -1,0 +1,130 @@
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphxai_data.errors import InputError
+from graphxai_data.recipe import EXPECTABLE, Recipe, find, shipped_names
+from graphxai_data.statistics import Statistics
+
+Write = Callable[..., Path]
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_shipped_recipes_load_and_name_their_own_file(name: str) -> None:
+    recipe = Recipe.load(name)
+    assert recipe.name == name
+    assert recipe.summary
+
+
+def _leaves(table: dict, prefix: str = "") -> list[str]:
+    keys = []
+    for key, value in table.items():
+        keys += _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
+    return keys
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_number_is_tagged_paper_or_ours_once(name: str) -> None:
+    table = tomllib.loads(find(name).read_text(encoding="utf-8"))
+    origin = table.pop("origin")
+    for key in ("name", "version", "generator", "summary", "sources"):
+        table.pop(key, None)
+    assert sorted(origin["paper"] + origin["ours"]) == sorted(_leaves(table))
+
+
+def test_recipe_survives_the_way_through_a_manifest() -> None:
+    recipe = Recipe.load("ba2motif")
+    again = Recipe.from_dict(recipe.to_dict())
+    assert again == recipe
+    assert again.sha256 == recipe.sha256
+
+
+def test_digest_ignores_comments_and_claims_but_no_number(recipe_file: Write) -> None:
+    original = Recipe.load("ba2motif").sha256
+    assert Recipe.load(recipe_file(("[params]", "# a comment\n[params]"))).sha256 == original
+    assert Recipe.load(recipe_file(("claimed_p1 = true", "claimed_p1 = false"))).sha256 == original
+    for old, new in [
+        ("graphs = 1000", "graphs = 1001"),
+        ("version = 1", "version = 2"),
+        ("train = 0.7\nvalid = 0.2", "train = 0.6\nvalid = 0.3"),
+        ('["house", "cycle"]', '["cycle", "house"]'),
+    ]:
+        assert Recipe.load(recipe_file((old, new))).sha256 != original
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("graphs = 1000", "graph = 1000", "params: unknown key 'graph'; did you mean 'graphs'?"),
+        ("graphs = 1000\n", "", "params: missing key 'graphs' (a whole number); add it"),
+        ("graphs = 1000", 'graphs = "many"', "params.graphs: expected a whole number, got 'many'"),
+        ("graphs = 1000", "graphs = true", "params.graphs: expected a whole number, got True"),
+        ("graphs = 1000", "graphs = 0", "graphs must be from 1 to 4294967295, got 0"),
+        ("graphs = 1000", "graphs = -5", "graphs must be from 1 to 4294967295, got -5"),
+        ("graphs = 1000", f"graphs = {10**30}", "graphs must be from 1 to 4294967295"),
+        ("= 18.7", "= nan", "params.base_nodes_mean: expected a finite number, got nan"),
+        ("= 18.7", "= 1e300", "base_nodes_mean must be from base_nodes_min = 10 to 70 above"),
+        ("base_nodes_min = 10", "base_nodes_min = 1", "base_nodes_min must be from 2 to 100"),
+        ('"cycle"]', '"star"]', "motifs must be two of house, cycle, k23"),
+        ('features = "degree"', 'features = "colours"', "expected one of 'degree', 'colour'"),
+        ("train = 0.7", "train = 0.8", "splits: train + valid + test must be 1, got 1.1"),
+        ("train = 0.7", "train = -0.3", "splits: fractions must not be negative"),
+        ("[splits]", "[split]", "unknown key 'split'; did you mean 'splits'?"),
+        ('generator = "ba2motif"', 'generator = "ba3motif"', "did you mean 'ba2motif'?"),
+        ("nodes_mean = {", "node_mean = {", "unknown key 'node_mean'; did you mean 'nodes_mean'?"),
+        ('p1 = "report"', 'p1 = "demand"', "rings.p1: expected one of 'require', 'report'"),
+        ('name = "ba2motif"', 'name = "../up"', "name '../up' must be 1 to 64 of a-z"),
+        ("[params]", "[params", "not valid TOML"),
+    ],
+)
+def test_a_wrong_recipe_is_refused_with_its_place_and_remedy(
+    recipe_file: Write, old: str, new: str, message: str
+) -> None:
+    path = recipe_file((old, new))
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        Recipe.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_an_unknown_dataset_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InputError, match="unknown dataset 'ba3motif'; did you mean 'ba2motif'"):
+        Recipe.load("ba3motif")
+
+
+def test_files_that_are_no_recipe_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such recipe file"):
+        Recipe.load(tmp_path / "none.toml")
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="not valid TOML"):
+        Recipe.load(binary)
+    deep = tmp_path / "deep.toml"
+    deep.write_text("a = " + "[" * 5000)
+    with pytest.raises(InputError, match="not valid TOML"):
+        Recipe.load(deep)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "version", "generator", "params", "splits", "graphs", "x"]),
+            inner,
+            max_size=4,
+        ),
+    ).filter(lambda value: isinstance(value, dict))
+)
+def test_whatever_a_recipe_holds_the_only_error_is_input_error(table: dict) -> None:
+    with pytest.raises(InputError):
+        Recipe.from_dict(table)
+
+
+def test_expectations_name_statistics_that_exist() -> None:
+    statistics = Statistics(graphs=1).to_dict()
+    assert set(EXPECTABLE) <= statistics.keys()
