@@ -59,7 +59,7 @@ def write_shards(records: list[GraphRecord], folder: Path) -> Manifest:
             for i, record in enumerate(records[first : first + SHARD_SIZE], start=first):
                 writer.add(record, graph_id=i, split=i % 3)
         shard = ShardReader(path)
-        entries.append(ShardEntry(path.name, shard.sha256, len(shard)))
+        entries.append(ShardEntry(path.name, shard.sha256, len(shard), shard.file_sha256))
     count = len(records)
     return Manifest(1, "benchmark", 0, count, SHARD_SIZE, "", "", {}, {}, tuple(entries), {}, {})
 

@@ -96,7 +96,8 @@ def build(
             done += made.graphs
             tick(done, order.graphs)
 
-        found = survey((staging / n for n in order.shard_names), recipe, order.seed, plan)
+        shards = ((staging / name, None) for name in order.shard_names)
+        found = survey(shards, recipe, order.seed, plan)
         if found.problems:
             shutil.rmtree(staging)
             raise _check_failed(recipe, found.problems)

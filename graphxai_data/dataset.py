@@ -13,8 +13,8 @@ from torch_geometric.explain import Explanation
 
 from graphxai_data.build import build
 from graphxai_data.columns import Columns
-from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.manifest import MANIFEST_NAME, Manifest, ShardEntry
+from graphxai_data.errors import InputError
+from graphxai_data.manifest import MANIFEST_NAME, Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES, Feature, Schema
 from graphxai_data.shards import ShardReader
@@ -116,7 +116,8 @@ class GraphXAIDataset(InMemoryDataset):
 
     def _load(self) -> None:
         """Concatenate the shards and map their pointers onto PyG's `data, slices`."""
-        shards = [self._read_shard(entry) for entry in self.manifest.shards]
+        entries = self.manifest.shards
+        shards = [ShardReader(self.folder / e.name, e.file_sha256) for e in entries]
         self._schema: Schema = shards[0].schema
         self._data, self.slices = self._assemble([shard.columns for shard in shards])
         if self.pre_filter is not None or self.pre_transform is not None:
@@ -146,15 +147,6 @@ class GraphXAIDataset(InMemoryDataset):
         if self._schema.edge_features is not None:
             store["edge_attr"] = _expand(store["edge_attr"], self._schema.edge_features)
         return GraphXAIData.from_dict(store), slices
-
-    def _read_shard(self, entry: ShardEntry) -> ShardReader:
-        shard = ShardReader(self.folder / entry.name)
-        if shard.sha256 != entry.sha256:
-            raise DamagedError(
-                f"{shard.path}: not the shard that manifest.json lists; build the dataset again"
-            )
-        shard.check()
-        return shard
 
     def _transformed(self) -> tuple[Any, Any]:
         graphs = [self.get(i) for i in range(self.len())]

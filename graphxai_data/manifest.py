@@ -19,11 +19,19 @@ MANIFEST_NAME = "manifest.json"
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """One shard: file name, digest of its arrays, number of graphs."""
+    """One shard.
+
+    Attributes:
+        name: of the file.
+        sha256: digest of the arrays, the same wherever they are built.
+        graphs: how many it holds.
+        file_sha256: of the file's bytes, to notice damage; other versions of HDF5 may write others.
+    """
 
     name: str
     sha256: str
     graphs: int
+    file_sha256: str
 
 
 @dataclass(frozen=True)

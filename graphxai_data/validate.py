@@ -87,23 +87,30 @@ class Survey:
 
 
 def survey(
-    paths: Iterable[Path], recipe: Recipe, seed: int, plan: Plan, *, check_graphs: bool = True
+    shards: Iterable[tuple[Path, str | None]], recipe: Recipe, seed: int, plan: Plan
 ) -> Survey:
-    """Read every shard once: digests, statistics, invariants, and agreement with the plan."""
+    """Read every shard once: digests, statistics, invariants, and agreement with the plan.
+
+    Args:
+        shards: path and, where known, SHA-256 of each file, in order.
+        recipe: what they were built from.
+        seed: what they were built from.
+        plan: of all graphs in them.
+    """
     found = Survey()
     digest, statistics = ArrayDigest(), Statistics()
     generator = generator_module(recipe.generator)
     identity = {"dataset": recipe.name, "recipe_sha256": recipe.sha256, "seed": seed}
     first = 0
-    for path in paths:
+    for path, file_sha256 in shards:
         try:
-            shard = ShardReader(path)
+            shard = ShardReader(path, file_sha256)
             shard.check()
             digest.update(widened(shard.columns))
         except DamagedError as error:
             found.problems.append(str(error))
             continue
-        found.shards.append(ShardEntry(path.name, shard.sha256, len(shard)))
+        found.shards.append(ShardEntry(path.name, shard.sha256, len(shard), shard.file_sha256))
         problems = [
             f"{key} {shard.identity[key]}, expected {value}"
             for key, value in identity.items()
@@ -113,9 +120,8 @@ def survey(
             problems.append("its features or classes are not the recipe's")
         elif not problems:
             problems += _differences_from_plan(shard.columns, plan, first)
-            if check_graphs:
-                problems += check_columns(shard.columns, shard.schema)
-                problems = problems or generator.check(recipe.params, shard.columns)
+            problems += check_columns(shard.columns, shard.schema)
+            problems = problems or generator.check(recipe.params, shard.columns)
         found.problems += [f"{path}: {problem}" for problem in problems]
         statistics.update(shard.columns)
         first += len(shard)

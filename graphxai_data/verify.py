@@ -42,7 +42,8 @@ def verify(folder: str | Path, full: bool = False) -> list[str]:
         return [f"{folder}: manifest.json does not list {expected_names[:1]}... in order"]
 
     plan = make_plan(recipe, manifest.seed, manifest.graphs)
-    found = survey((folder / name for name in names), recipe, manifest.seed, plan)
+    shards = ((folder / entry.name, entry.file_sha256) for entry in manifest.shards)
+    found = survey(shards, recipe, manifest.seed, plan)
     problems = found.problems
     strays = {path.name for path in folder.glob("shard-*.h5")} - set(names)
     problems += [f"{folder / name}: not listed in manifest.json" for name in sorted(strays)]
