@@ -5,6 +5,7 @@ files: no shared disk is needed, and no engine can change a byte.
 """
 
 import logging
+import random
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager
@@ -112,7 +113,8 @@ def _run_dask(
         window = 2 * _checked_threads(client, engine)
         remaining = iter(tasks)
         running = as_completed(
-            [client.submit(function, task, pure=False) for task in islice(remaining, window)]
+            [client.submit(function, task, pure=False) for task in islice(remaining, window)],
+            loop=client.loop,
         )
         try:
             for future in running:
@@ -130,13 +132,15 @@ def _dask_client(engine: str, jobs: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
+        # Dask draws from the global generator of `random`; the caller shall not notice.
+        stack.callback(random.setstate, random.getstate())
         address: Any = engine
         if engine == "dask":
             address = stack.enter_context(
                 LocalCluster(
                     n_workers=jobs,
                     threads_per_worker=1,
-                    dashboard_address=None,
+                    dashboard_address=":0",
                     silence_logs=logging.CRITICAL,
                 )
             )
