@@ -190,10 +190,8 @@ def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
 
 def _reference_verdict(manifest: "Manifest") -> str:
     from graphxai_data.manifest import reference_digest
-    from graphxai_data.recipe import Recipe
 
-    recipe = Recipe.from_dict(manifest.recipe)
-    reference = reference_digest(recipe, manifest.seed, manifest.graphs)
+    reference = reference_digest(manifest.load_recipe(), manifest.seed, manifest.graphs)
     if reference is None:
         return "none pinned for this recipe, seed and number of graphs"
     if reference == manifest.content_sha256:
@@ -249,3 +247,7 @@ def _print(table: "Table") -> None:
 
     # A pipe has no width: there, lines are as long as they need to be.
     Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+if __name__ == "__main__":
+    main()

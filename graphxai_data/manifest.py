@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from graphxai_data import __version__
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import DamagedError, InputError, whole_number
 from graphxai_data.recipe import Recipe, read_toml
 from graphxai_data.resources import shipped
+from graphxai_data.seeds import MAX_SEED
 from graphxai_data.shards import SCHEMA_VERSION, write_atomically
+from graphxai_data.statistics import Summary
 from graphxai_data.typed_table import parse_table
 
 MANIFEST_NAME = "manifest.json"
@@ -85,9 +87,19 @@ class Manifest:
                 "build the dataset again with this version of graphxai-data"
             )
         try:
-            return parse_table(cls, plain, str(path))
+            manifest = parse_table(cls, plain, str(path))
+            parse_table(Summary, manifest.statistics, f"{path}: statistics")
+            recipe = manifest.load_recipe(f"{path}: recipe")
+            whole_number(f"{path}: seed", manifest.seed, 0, MAX_SEED)
         except InputError as error:
             raise DamagedError(f"{error}; {_REBUILD}") from None
+        if (recipe.sha256, recipe.name) != (manifest.recipe_sha256, manifest.dataset):
+            raise DamagedError(f"{path}: does not agree with itself about its recipe; {_REBUILD}")
+        return manifest
+
+    def load_recipe(self, where: str = "recipe") -> Recipe:
+        """The recipe that the dataset was built from."""
+        return Recipe.from_dict(self.recipe, where)
 
     def save(self, folder: Path) -> None:
         """Write `manifest.json`, whole or not at all."""

@@ -1,6 +1,6 @@
 """Statistics of a build, gathered shard by shard; they are what recipes' expectations name."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,16 +9,30 @@ from graphxai_data.columns import Columns
 from graphxai_data.record import SPLIT_NAMES
 
 
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of a whole build, as a manifest holds them; edges count in both directions."""
+
+    nodes_mean: float
+    nodes_min: int
+    nodes_max: int
+    edges_mean: float
+    rationale_nodes_mean: float
+    classes: dict[str, int]
+    splits: dict[str, int]
+    class_splits: dict[str, dict[str, int]]
+
+
 @dataclass
 class Statistics:
-    """Running totals; `edges` counts both directions, as the paper's table does."""
+    """Running totals over the shards of a build."""
 
     graphs: int = 0
     nodes: int = 0
     edges: int = 0
     rationale_nodes: int = 0
-    nodes_min: int | None = None
-    nodes_max: int | None = None
+    nodes_min: int = 0
+    nodes_max: int = 0
     # class_splits[label][split] = graphs
     class_splits: dict[int, list[int]] = field(default_factory=dict)
 
@@ -28,12 +42,12 @@ class Statistics:
         if not len(sizes):
             return
         low, high = int(sizes.min()), int(sizes.max())
+        self.nodes_min = min(self.nodes_min, low) if self.graphs else low
+        self.nodes_max = max(self.nodes_max, high)
         self.graphs += len(sizes)
         self.nodes += int(sizes.sum())
         self.edges += columns["edge_index"].shape[1]
         self.rationale_nodes += int(columns["node_mask"].sum())
-        self.nodes_min = low if self.nodes_min is None else min(self.nodes_min, low)
-        self.nodes_max = high if self.nodes_max is None else max(self.nodes_max, high)
         pairs, counts = np.unique(
             np.stack([columns["y"], columns["split"]]).astype(np.int64), axis=1, return_counts=True
         )
@@ -41,21 +55,22 @@ class Statistics:
             self.class_splits.setdefault(label, [0, 0, 0])[split] += count
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for the manifest."""
+        """A `Summary` as plain data."""
         per_class = dict(sorted(self.class_splits.items()))
-        return {
-            "nodes_mean": self.nodes / self.graphs,
-            "nodes_min": self.nodes_min,
-            "nodes_max": self.nodes_max,
-            "edges_mean": self.edges / self.graphs,
-            "rationale_nodes_mean": self.rationale_nodes / self.graphs,
-            "classes": {str(label): sum(counts) for label, counts in per_class.items()},
-            "splits": {
+        summary = Summary(
+            nodes_mean=self.nodes / self.graphs,
+            nodes_min=self.nodes_min,
+            nodes_max=self.nodes_max,
+            edges_mean=self.edges / self.graphs,
+            rationale_nodes_mean=self.rationale_nodes / self.graphs,
+            classes={str(label): sum(counts) for label, counts in per_class.items()},
+            splits={
                 name: sum(counts[i] for counts in per_class.values())
                 for i, name in enumerate(SPLIT_NAMES)
             },
-            "class_splits": {
+            class_splits={
                 str(label): dict(zip(SPLIT_NAMES, counts, strict=True))
                 for label, counts in per_class.items()
             },
-        }
+        )
+        return asdict(summary)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rich.console  # noqa: F401 - it draws from `random` when it is imported, and only then
 from click.testing import CliRunner, Result
 
 from graphxai_data.build import build

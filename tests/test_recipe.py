@@ -112,11 +112,15 @@ def test_files_that_are_no_recipe_are_refused(tmp_path: Path) -> None:
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["name", "version", "generator", "params", "splits", "graphs", "x"]),
-            inner,
-            max_size=4,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["name", "version", "generator", "params", "splits", "graphs", "x"]
+                ),
+                inner,
+                max_size=4,
+            )
         ),
     ).filter(lambda value: isinstance(value, dict))
 )

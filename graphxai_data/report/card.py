@@ -50,7 +50,7 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
     }
     rows = []
     for key, label in labels.items():
-        expected = manifest.recipe["expected"].get(key)
+        expected = manifest.recipe.get("expected", {}).get(key)
         rows.append(
             [
                 label,

@@ -1,0 +1,189 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import InMemoryDataset
+from torch_geometric.explain import Explanation
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import ToUndirected
+
+from graphxai_data import BA2Motif, GraphXAIDataset
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.shards import ShardReader
+from graphxai_data.verify import verify
+from tests.conftest import copy_build
+
+
+@pytest.fixture(scope="module")
+def dataset(reference_root: Path) -> BA2Motif:
+    return BA2Motif(reference_root)
+
+
+def test_it_is_a_pyg_in_memory_dataset(dataset: BA2Motif) -> None:
+    assert isinstance(dataset, InMemoryDataset)
+    assert len(dataset) == 1000
+    assert dataset.num_classes == 2
+    assert dataset.num_features == dataset.num_node_features == 29
+    assert repr(dataset) == "BA2Motif('ba2motif', 1000 graphs, seed=0)"
+
+
+def test_every_graph_is_the_one_in_its_shard(dataset: BA2Motif, reference_root: Path) -> None:
+    shard = ShardReader(reference_root / "ba2motif/seed-0/shard-00000.h5")
+    for graph, record in zip(dataset, shard, strict=True):
+        assert torch.equal(graph.x, torch.from_numpy(record.x))
+        assert torch.equal(graph.edge_index, torch.from_numpy(record.edge_index))
+        assert torch.equal(graph.node_mask, torch.from_numpy(record.node_mask))
+        assert torch.equal(graph.edge_mask, torch.from_numpy(record.edge_mask))
+        assert graph.y.tolist() == [record.y]
+        assert graph.edge_attr is None
+
+
+def test_graphs_have_the_types_that_pyg_models_expect(dataset: BA2Motif) -> None:
+    graph = dataset[0]
+    assert graph.x.dtype == torch.float32
+    assert graph.edge_index.dtype == torch.int64
+    assert graph.y.dtype == torch.int64
+    assert graph.node_mask.dtype == graph.edge_mask.dtype == torch.bool
+    assert graph.is_undirected()
+    assert not graph.has_self_loops()
+    assert graph.validate(raise_on_error=True)
+
+
+def test_many_shards_give_the_same_dataset_as_one(dataset: BA2Motif, tmp_path: Path) -> None:
+    from graphxai_data.build import build
+
+    build("ba2motif", root=tmp_path, shard_size=77, engine="serial")
+    other = BA2Motif(tmp_path)
+    for key, tensor in dataset._data.to_dict().items():
+        assert torch.equal(tensor, other._data[key]), key
+    for key, pointers in dataset.slices.items():
+        assert torch.equal(pointers, other.slices[key]), key
+
+
+def test_batches_of_pygs_loader_are_whole(dataset: BA2Motif) -> None:
+    with torch.random.fork_rng():  # PyTorch's loader draws a seed from the global generator
+        batch = next(iter(DataLoader(dataset, batch_size=32)))
+    assert batch.num_graphs == 32
+    assert batch.node_mask.sum() == 5 * 32
+    assert batch.edge_index.max() < batch.num_nodes
+
+
+def test_split_indices_are_disjoint_stratified_and_complete(dataset: BA2Motif) -> None:
+    split = dataset.get_idx_split()
+    assert {name: len(idx) for name, idx in split.items()} == {
+        "train": 700, "valid": 200, "test": 100,
+    }  # fmt: skip
+    assert sorted(torch.cat(list(split.values())).tolist()) == list(range(1000))
+    for index in split.values():
+        assert dataset[index].y.float().mean() == 0.5
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_split_holds_exactly_its_graphs(
+    dataset: BA2Motif, reference_root: Path, split: str
+) -> None:
+    part = BA2Motif(reference_root, split=split)
+    index = dataset.get_idx_split()[split]
+    assert part.num_classes == 2
+    assert len(part) == len(index)
+    for i, graph in zip(index.tolist(), part, strict=True):
+        assert graph.to_dict().keys() == dataset[i].to_dict().keys()
+        for key, value in graph.to_dict().items():
+            assert torch.equal(value, dataset[i][key])
+
+
+def test_twins_lie_in_one_split(reference_root: Path) -> None:
+    groups = [
+        set(BA2Motif(reference_root, "balanced", split=s)._data.group.tolist())
+        for s in ("train", "valid", "test")
+    ]
+    assert len(set.union(*groups)) == sum(map(len, groups)) == 500
+
+
+def test_the_ground_truth_is_an_explanation_that_pyg_accepts(dataset: BA2Motif) -> None:
+    for explanation in (dataset[0].to_explanation(), dataset.to_explanation(0)):
+        assert isinstance(explanation, Explanation)
+        assert explanation.validate()
+        assert explanation.node_mask.shape == (dataset[0].num_nodes, 1)
+        assert explanation.get_explanation_subgraph().num_nodes == 5
+
+
+def test_missing_builds_are_built(tmp_path: Path, recipe_file: object) -> None:
+    path = recipe_file(("graphs = 1000", "graphs = 30"), ('"ba2motif"\nversion', '"x"\nversion'))
+    dataset = GraphXAIDataset(tmp_path / "root", path, seed=5)
+    assert len(dataset) == 30
+    assert verify(tmp_path / "root/x/seed-5") == []
+
+
+def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(reference_root: Path) -> None:
+    def constant(data: object) -> object:
+        data.x = torch.ones(data.num_nodes, 1)
+        return data
+
+    dataset = BA2Motif(
+        reference_root,
+        transform=ToUndirected(),
+        pre_transform=constant,
+        pre_filter=lambda data: data.y.item() == 1,
+    )
+    assert len(dataset) == 500
+    assert dataset.num_features == 1
+    assert set(dataset._data.y.tolist()) == {1}
+    assert dataset[0].node_mask.sum() == 5
+    assert sum(map(len, dataset.get_idx_split().values())) == 500
+    with pytest.raises(InputError, match="keeps none of the graphs"):
+        BA2Motif(reference_root, pre_filter=lambda data: False)
+
+
+def test_graphs_can_be_indexed_like_any_pyg_dataset(dataset: BA2Motif) -> None:
+    assert len(dataset[10:20]) == 10
+    assert dataset[10:20][0].graph_id.item() == 10
+    assert dataset[torch.tensor([3, 1])][1].graph_id.item() == 1
+
+
+def test_force_reload_builds_anew(tmp_path: Path, reference_root: Path) -> None:
+    folder = copy_build(reference_root / "ba2motif/seed-0", tmp_path)
+    (folder / "shard-00000.h5").write_bytes(b"damaged")
+    with pytest.raises(DamagedError, match="not the file that manifest.json lists"):
+        BA2Motif(tmp_path)
+    assert len(BA2Motif(tmp_path, force_reload=True)) == 1000
+    assert verify(folder) == []
+
+
+def test_a_build_of_another_recipe_under_this_name_is_refused(
+    tmp_path: Path, recipe_file: object
+) -> None:
+    GraphXAIDataset(tmp_path, recipe_file(("graphs = 1000", "graphs = 30")))
+    with pytest.raises(InputError, match="built from another version of recipe 'ba2motif'"):
+        BA2Motif(tmp_path)
+
+
+def test_wrong_wishes_are_refused(dataset: BA2Motif, reference_root: Path) -> None:
+    with pytest.raises(InputError, match="split: expected one of train, valid, test, got 'val'"):
+        BA2Motif(reference_root, split="val")
+    with pytest.raises(InputError, match="unknown dataset 'ba2motif-balance'"):
+        BA2Motif(reference_root, "balance")
+    part = BA2Motif(reference_root, split="test")
+    with pytest.raises(InputError, match="only split 'test' is loaded"):
+        part.get_idx_split()
+
+
+def test_loading_makes_no_object_per_graph(
+    reference_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from graphxai_data import dataset as module
+
+    made = []
+    original = module.GraphXAIData.__init__
+    monkeypatch.setattr(
+        module.GraphXAIData,
+        "__init__",
+        lambda self, *a, **k: (made.append(1), original(self, *a, **k))[1],
+    )
+    BA2Motif(reference_root)
+    assert len(made) == 1
+
+
+def test_nothing_but_the_build_folder_is_written(reference_root: Path, dataset: BA2Motif) -> None:
+    assert not list(reference_root.rglob("*.pt"))
+    assert not (reference_root / "processed").exists()

@@ -1,0 +1,93 @@
+"""The wheel holds all it needs: built here, installed elsewhere, used from another folder."""
+
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
+    subprocess.run([*command, CHECKOUT], check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_the_wheel_ships_recipes_data_and_models_but_no_builds(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    shipped = {n.removeprefix("graphxai_data/_shipped/") for n in names if "/_shipped/" in n}
+    in_checkout = {
+        str(path.relative_to(CHECKOUT))
+        for folder in ("recipes", "models")
+        for path in (CHECKOUT / folder).rglob("*")
+        if path.is_file()
+    }
+    assert in_checkout | {"data/README.md", "data/digests.toml"} <= shipped
+    assert not [name for name in names if "seed-" in name or "tests/" in name]
+
+
+def test_the_installed_wheel_lists_and_builds_from_another_folder(
+    wheel: Path, tmp_path: Path
+) -> None:
+    environment = tmp_path / "venv"
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--no-deps", "--no-index", wheel]
+    subprocess.run(install, check=True, capture_output=True)
+    # Of the outer environment only its dependencies are seen: a line of a .pth file adds a folder
+    # to the path, but does not run that folder's own .pth files, such as the editable install's.
+    (site,) = environment.glob("lib/*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    where = "import graphxai_data, sys; print(graphxai_data.__file__)"
+    found = subprocess.run([python, "-c", where], cwd=elsewhere, capture_output=True, text=True)
+    assert found.stdout.startswith(str(site)), found.stderr
+
+    command = environment / "bin" / "graphxai-data"
+    listed = subprocess.run(
+        [command, "list", "--json"], cwd=elsewhere, capture_output=True, text=True, check=True
+    )
+    assert "ba2motif" in {row["name"] for row in json.loads(listed.stdout)}
+    built = subprocess.run(
+        [command, "build", "ba2motif", "--json"], cwd=elsewhere, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    digests = tomllib.loads((CHECKOUT / "data" / "digests.toml").read_text())
+    assert json.loads(built.stdout)["content_sha256"] == digests["ba2motif"]["content_sha256"]
+    assert (elsewhere / "data/ba2motif/seed-0/manifest.json").is_file()
+
+
+def test_every_dependency_is_pinned_in_the_constraints() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(text for extra in extras for text in extra)]
+    names = {re.split(r"[\[<>=]", text)[0].lower() for text in wanted} - {"graphxai-data"}
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    assert names <= pinned
+
+
+def test_the_readme_has_the_two_commands_and_the_digests_of_its_table() -> None:
+    readme = (CHECKOUT / "README.md").read_text()
+    commands = re.findall(r"^python3 -m venv .*$", readme, re.MULTILINE)
+    assert len(commands) == 2
+    assert "graphxai-data build" in commands[0]
+    assert commands[0].endswith("--seed 0")
+    assert commands[1].endswith("pytest")

@@ -1,0 +1,242 @@
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from graphxai_data.build import build
+from graphxai_data.columns import Columns
+from graphxai_data.errors import InputError
+from graphxai_data.shards import ShardReader, shard_bytes
+from graphxai_data.verify import verify
+from tests.conftest import copy_build, edit_manifest
+
+
+@pytest.mark.parametrize("name", ["ba2motif", "ba2motif-balanced"])
+def test_reference_builds_are_proven_in_full(name: str, reference_root: Path) -> None:
+    assert verify(reference_root / name / "seed-0", full=True) == []
+
+
+def test_a_missing_shard_is_named(small_build: Path) -> None:
+    (small_build / "shard-00001.h5").unlink()
+    problems = verify(small_build)
+    assert (
+        problems[0] == f"{small_build / 'shard-00001.h5'}: no such shard; build the dataset again"
+    )
+
+
+def test_a_truncated_shard_is_named(small_build: Path) -> None:
+    path = small_build / "shard-00001.h5"
+    path.write_bytes(path.read_bytes()[:-100])
+    assert str(path) in verify(small_build)[0]
+
+
+@pytest.mark.parametrize("place", [0.001, 0.02, 0.3, 0.5, 0.7, 0.999])
+def test_one_flipped_bit_anywhere_is_named(small_build: Path, place: float) -> None:
+    path = small_build / "shard-00001.h5"
+    image = bytearray(path.read_bytes())
+    image[int(place * len(image))] ^= 1
+    path.write_bytes(image)
+    assert "not the file that manifest.json lists" in verify(small_build)[0]
+
+
+def test_swapped_shards_are_named(small_build: Path) -> None:
+    one, two = small_build / "shard-00001.h5", small_build / "shard-00002.h5"
+    image = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(image)
+    problems = verify(small_build)
+    assert any(str(one) in p for p in problems)
+    assert any(str(two) in p for p in problems)
+
+
+def test_swapped_shards_are_named_even_if_the_manifest_was_adapted(small_build: Path) -> None:
+    one, two = small_build / "shard-00001.h5", small_build / "shard-00002.h5"
+    image = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(image)
+    _adapt_manifest(small_build)
+    assert "does not hold graphs 10 to 19: a swapped shard?" in verify(small_build)[0]
+
+
+def test_a_shard_of_another_seed_is_named(small_build: Path, tmp_path: Path) -> None:
+    build("ba2motif", seed=1, root=tmp_path, graphs=40, shard_size=10, engine="serial")
+    other = tmp_path / "ba2motif/seed-1/shard-00001.h5"
+    shutil.copy(other, small_build / "shard-00001.h5")
+    _adapt_manifest(small_build)
+    assert f"{small_build / 'shard-00001.h5'}: seed 1, expected 0" in verify(small_build)
+
+
+def test_a_file_in_place_of_a_shard_that_is_not_hdf5_is_named(small_build: Path) -> None:
+    (small_build / "shard-00003.h5").write_text("hello")
+    assert "shard-00003.h5" in verify(small_build)[0]
+
+
+def test_a_shard_too_many_is_named(small_build: Path) -> None:
+    shutil.copy(small_build / "shard-00003.h5", small_build / "shard-00004.h5")
+    problem = f"{small_build / 'shard-00004.h5'}: not listed in manifest.json"
+    assert verify(small_build) == [problem]
+
+
+def test_a_manifest_of_another_seed_is_noticed(small_build: Path) -> None:
+    edit_manifest(small_build, seed=1)
+    assert any("seed 0, expected 1" in problem for problem in verify(small_build))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"schema_version": 7}, "schema version 7, expected 1; build the dataset again"),
+        ({"content_sha256": "0" * 64}, "content_sha256 in manifest.json is not that of the shards"),
+        ({"statistics": {}}, "statistics: missing key 'nodes_mean'"),
+        ({"recipe_sha256": "0"}, "does not agree with itself about its recipe"),
+        ({"dataset": "other"}, "does not agree with itself about its recipe"),
+        ({"graphs": 41}, "manifest.json counts 41 graphs, its shards 40"),
+        ({"graphs": -1}, "manifest.json counts -1 graphs, its shards 40"),
+        ({"seed": -1}, "seed"),
+        ({"graphs": "many"}, "graphs: expected a whole number, got 'many'"),
+        ({"shards": []}, "manifest.json counts 40 graphs, its shards 0"),
+        ({"recipe": {}}, "recipe: missing key 'name'"),
+        ({"surprise": 1}, "unknown key 'surprise'"),
+    ],
+)
+def test_a_wrong_manifest_is_noticed(small_build: Path, change: dict, problem: str) -> None:
+    edit_manifest(small_build, **change)
+    assert any(problem in found for found in verify(small_build)), verify(small_build)
+
+
+def test_statistics_that_are_not_those_of_the_graphs_are_noticed(small_build: Path) -> None:
+    statistics = json.loads((small_build / "manifest.json").read_text())["statistics"]
+    edit_manifest(small_build, statistics=statistics | {"nodes_mean": 23.7})
+    problem = f"{small_build}: statistics in manifest.json is not that of the shards"
+    assert verify(small_build) == [problem]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000])
+def test_a_manifest_that_is_no_json_object_is_noticed(small_build: Path, text: str) -> None:
+    (small_build / "manifest.json").write_text(text)
+    assert "manifest.json" in verify(small_build)[0]
+
+
+def test_a_manifest_that_claims_billions_of_graphs_costs_nothing(small_build: Path) -> None:
+    shards = json.loads((small_build / "manifest.json").read_text())["shards"]
+    shards[0]["graphs"] = 4 * 10**9 - 30
+    edit_manifest(small_build, shards=shards, graphs=4 * 10**9)
+    assert "counts 4000000000 graphs" in verify(small_build)[0]
+
+
+def test_shard_names_cannot_lead_out_of_the_folder(small_build: Path) -> None:
+    manifest = json.loads((small_build / "manifest.json").read_text())
+    manifest["shards"][0]["name"] = "../../../etc/passwd"
+    edit_manifest(small_build, shards=manifest["shards"])
+    assert "does not list" in verify(small_build)[0]
+
+
+def test_a_folder_that_is_no_build_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a graphxai-data build"):
+        verify(tmp_path)
+    with pytest.raises(InputError, match="not a graphxai-data build"):
+        verify(tmp_path / "nowhere")
+
+
+def _adapt_manifest(folder: Path) -> None:
+    """What a forger would do: make the manifest agree with the files as far as hashes go."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for entry in manifest["shards"]:
+        shard = ShardReader(folder / entry["name"])
+        entry |= {"sha256": shard.sha256, "file_sha256": shard.file_sha256}
+    edit_manifest(folder, shards=manifest["shards"])
+
+
+def _forge(folder: Path, change: Callable[[Columns], Columns]) -> None:
+    path = folder / "shard-00001.h5"
+    shard = ShardReader(path)
+    image = shard_bytes(change(shard.columns), shard.schema, **shard.identity)
+    path.write_bytes(image)
+    _adapt_manifest(folder)
+
+
+def _with(name: str, edit: Callable[[np.ndarray], None]) -> Callable[[Columns], Columns]:
+    def change(columns: Columns) -> Columns:
+        array = columns[name].copy()
+        edit(array)
+        return columns | {name: array}
+
+    return change
+
+
+def test_a_consistent_forgery_of_labels_is_noticed(small_build: Path) -> None:
+    def flip(y: np.ndarray) -> None:
+        y[3] = 1 - y[3]
+
+    _forge(small_build, _with("y", flip))
+    assert any("graph 13: its class is not" in p for p in verify(small_build))
+
+
+def test_a_consistent_forgery_of_splits_is_noticed(small_build: Path) -> None:
+    def leak(split: np.ndarray) -> None:
+        split[:] = 0
+
+    _forge(small_build, _with("split", leak))
+    assert any("its split is not the plan's" in p for p in verify(small_build))
+
+
+def test_a_consistent_forgery_of_masks_is_noticed(small_build: Path) -> None:
+    def clear(mask: np.ndarray) -> None:
+        mask[:] = False
+
+    _forge(small_build, _with("node_mask", clear))
+    assert any("the rationale is empty" in p for p in verify(small_build))
+
+
+def test_graphs_of_another_seed_under_this_seeds_name_are_noticed_by_the_full_check(
+    small_build: Path, tmp_path: Path
+) -> None:
+    build("ba2motif", seed=1, root=tmp_path, graphs=40, shard_size=10, engine="serial")
+    other = ShardReader(tmp_path / "ba2motif/seed-1/shard-00001.h5")
+    names = ("node_ptr", "edge_ptr", "x", "edge_index", "node_mask", "edge_mask")
+
+    def take_other(columns: Columns) -> Columns:
+        return columns | {name: other.columns[name] for name in names}
+
+    _forge(small_build, take_other)
+    path = small_build / "shard-00001.h5"
+    expected = f"{path}: 'edge_index' is not what recipe and seed give"
+    assert any("content_sha256" in p for p in verify(small_build))
+    assert expected in verify(small_build, full=True)
+
+
+def test_a_reference_build_with_other_graphs_is_noticed(
+    reference_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy_build(reference_root / "ba2motif/seed-0", tmp_path)
+    module = sys.modules["graphxai_data.verify"]
+    monkeypatch.setattr(module, "reference_digest", lambda *_: "another")
+    assert any("but the reference build has another" in p for p in verify(folder))
+
+
+def test_verify_reads_only(small_build: Path) -> None:
+    before = {p.name: (p.stat().st_mtime_ns, p.read_bytes()) for p in small_build.iterdir()}
+    verify(small_build, full=True)
+    after = {p.name: (p.stat().st_mtime_ns, p.read_bytes()) for p in small_build.iterdir()}
+    assert after == before
+
+
+def test_a_shard_with_an_older_schema_is_named(small_build: Path) -> None:
+    with h5py.File(small_build / "shard-00000.h5", "a") as f:
+        f.attrs["schema_version"] = 0
+    manifest = json.loads((small_build / "manifest.json").read_text())
+    for entry in manifest["shards"][:1]:
+        entry["file_sha256"] = _file_hash(small_build / entry["name"])
+    edit_manifest(small_build, shards=manifest["shards"])
+    assert "schema version 0, expected 1" in verify(small_build)[0]
+
+
+def _file_hash(path: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(path.read_bytes()).hexdigest()
