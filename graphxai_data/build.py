@@ -8,22 +8,23 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from graphxai_data import engine as engines
-from graphxai_data.disk import build_lock, explained_disk_errors
+from graphxai_data.disk import build_lock, explained_disk_errors, write_atomically
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError, whole_number
 from graphxai_data.generators import generator_module
-from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
+from graphxai_data.manifest import MANIFEST_NAME, Manifest, SourceRecord, software_versions
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
 from graphxai_data.seeds import MAX_INDEX, MAX_SEED, rng_for
-from graphxai_data.shards import SCHEMA_VERSION, shard_bytes, write_atomically
+from graphxai_data.shards import SCHEMA_VERSION, shard_bytes
+from graphxai_data.sources import Source, find_sources
 from graphxai_data.splits import assign_splits
 from graphxai_data.validate import check_columns, survey
 
@@ -61,7 +62,7 @@ def build(
         shard_size: graphs a shard.
         rings: measure the RINGS principles; there is no check in this version yet, so nothing is
             measured or written either way.
-        sources: files to use instead of the shipped raw inputs, by source name.
+        sources: files, or ids of `data/sources.toml`, to use instead of the recipe's raw inputs.
         progress: called with (graphs done, graphs in all).
 
     Raises:
@@ -72,20 +73,22 @@ def build(
     recipe = name if isinstance(name, Recipe) else Recipe.load(name)
     order = _Order(
         recipe,
+        find_sources(recipe, sources),
         whole_number("seed", seed, 0, MAX_SEED),
         whole_number("graphs", recipe.params.graphs if graphs is None else graphs, 1, MAX_INDEX),
         whole_number("shard_size", shard_size, 1, 10**6),
     )
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
-    _refuse_unknown_sources(recipe, sources or {})
     folder = Path(root) / recipe.name / f"seed-{seed}"
     tick = progress or (lambda done, total: None)
 
     with explained_disk_errors(folder), build_lock(folder):
         if folder.exists():
             return _keep_if_same(folder, order)
-        plan = make_plan(recipe, order.seed, order.graphs)
+        plan, rejected = read_sources(
+            make_plan(recipe, order.seed, order.graphs), recipe, order.sources, order.seed
+        )
         staging = _open_staging(folder, order)
         missing = [task for task in _tasks(order, plan) if not (staging / task.name).exists()]
         done = order.graphs - sum(task.graphs for task in missing)
@@ -112,7 +115,10 @@ def build(
             recipe=recipe.to_dict(),
             statistics=found.statistics,
             shards=tuple(found.shards),
-            sources={},
+            sources={
+                name: SourceRecord(source.id, source.path.name, source.sha256, rejected)
+                for name, source in order.sources.items()
+            },
             versions=software_versions(),
         )
         write_atomically(staging / "README.md", data_card(manifest, recipe).encode())
@@ -128,6 +134,17 @@ def make_plan(recipe: Recipe, seed: int, graphs: int) -> Plan:
     draws = rng_for(seed, f"{recipe.name}/splits")
     split = assign_splits(label, group, recipe.splits.fractions, draws)
     return Plan(np.arange(graphs), label, group, split)
+
+
+def read_sources(
+    plan: Plan, recipe: Recipe, sources: dict[str, Source], seed: int
+) -> tuple[Plan, dict[str, int]]:
+    """The plan with what each graph is made from, and what was rejected for which reason."""
+    if not sources:
+        return plan, {}
+    generator = generator_module(recipe.generator)
+    raw, rejected = generator.read(recipe.params, sources, plan.group, seed)
+    return replace(plan, raw=raw), rejected
 
 
 class ShardTask(NamedTuple):
@@ -175,6 +192,7 @@ class _Order:
     """What is to be built. Two orders that are equal may share finished shards."""
 
     recipe: Recipe
+    sources: dict[str, Source]
     seed: int
     graphs: int
     shard_size: int
@@ -191,6 +209,7 @@ class _Order:
                 "seed": self.seed,
                 "graphs": self.graphs,
                 "shard_size": self.shard_size,
+                "sources": {name: source.sha256 for name, source in self.sources.items()},
                 "versions": software_versions(),
             }
         )
@@ -238,6 +257,12 @@ def _keep_if_same(folder: Path, order: _Order) -> Manifest:
                 f"{folder}: holds another build ({key} {getattr(manifest, key)}, asked for {value})"
                 "; remove it or choose another --root"
             )
+    for name, source in order.sources.items():
+        if name not in manifest.sources or manifest.sources[name].sha256 != source.sha256:
+            raise InputError(
+                f"{folder}: holds a build from another file for source '{name}'; "
+                "remove it or choose another --root"
+            )
     problems = verify(folder)
     if problems:
         raise DamagedError(f"{problems[0]} ({len(problems)} problems; `verify` lists all)")
@@ -247,10 +272,3 @@ def _keep_if_same(folder: Path, order: _Order) -> Manifest:
 
 def _check_failed(recipe: Recipe, problems: list[str]) -> CheckFailedError:
     return CheckFailedError(f"{recipe.name}: nothing published; " + "; ".join(problems))
-
-
-def _refuse_unknown_sources(recipe: Recipe, sources: Mapping[str, str | Path]) -> None:
-    for name in sources:
-        if name not in recipe.sources:
-            takes = ", ".join(sorted(recipe.sources)) or "none"
-            raise InputError(f"{recipe.name}: no source named '{name}'; it takes {takes}")

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+_source_option = click.option(
+    "--source",
+    "sources",
+    metavar="ID=PATH",
+    multiple=True,
+    help="A file, or another known source, to use instead of a shipped raw input, by its name "
+    "in the recipe; may be given more than once.",
+)
 _folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 
 
@@ -90,13 +98,7 @@ def list_command(as_json: bool) -> None:
 )
 @click.option("--graphs", type=int, help="Another number of graphs, in the same proportions.")
 @click.option("--shard-size", type=int, default=1000, show_default=True, help="Graphs a shard.")
-@click.option(
-    "--source",
-    "sources",
-    metavar="ID=PATH",
-    multiple=True,
-    help="A file to use instead of a shipped raw input; may be given more than once.",
-)
+@_source_option
 @click.option("--no-rings", is_flag=True, help="Skip the RINGS checks (none exist yet).")
 @_json_option
 def build(
@@ -129,7 +131,7 @@ def build(
             graphs=graphs,
             shard_size=shard_size,
             rings=not no_rings,
-            sources=dict(_parse_source(text) for text in sources),
+            sources=dict(map(_parse_source, sources)),
             progress=progress,
         )
     folder = root / manifest.dataset / f"seed-{manifest.seed}"
@@ -139,12 +141,13 @@ def build(
 @main.command()
 @_folder_argument
 @click.option("--full", is_flag=True, help="Prove every graph, and draw each again from its seed.")
+@_source_option
 @_json_option
-def verify(folder: Path, full: bool, as_json: bool) -> None:
+def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) -> None:
     """Check a build: files, digests, invariants, labels and masks."""
     from graphxai_data.verify import verify as run_verify
 
-    problems = run_verify(folder, full=full)
+    problems = run_verify(folder, full=full, sources=dict(map(_parse_source, sources)))
     if as_json:
         result = {"folder": str(folder), "full": full, "problems": problems}
         click.echo(json.dumps(result, indent=2))
@@ -191,7 +194,7 @@ def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
 def _reference_verdict(manifest: "Manifest") -> str:
     from graphxai_data.manifest import reference_digest
 
-    reference = reference_digest(manifest.load_recipe(), manifest.seed, manifest.graphs)
+    reference = reference_digest(manifest)
     if reference is None:
         return "none pinned for this recipe, seed and number of graphs"
     if reference == manifest.content_sha256:

@@ -6,6 +6,7 @@ For g graphs with N nodes and M directed edges in all:
 - of a node: `x` [N] u8 (one-hot class ids) or [N, p] f32; `node_mask` [N] bool
 - of an edge: `edge_index` [2, M] i64 (node ids within the graph); `edge_mask` [M] bool;
   `edge_attr` [M] u8 or [M, q] f32, where the dataset has edge features
+- a dataset's own fields: rows of a node or a graph; text as UTF-8 bytes with pointers `<name>_ptr`
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError
-from graphxai_data.record import Feature, GraphRecord, Schema
+from graphxai_data.record import Extra, Feature, GraphRecord, Schema
 
 Columns = dict[str, npt.NDArray[Any]]
 Ints = npt.NDArray[np.int64]
@@ -45,13 +46,38 @@ def pack(
             raise CheckFailedError("a record has no edge_attr, but its schema has edge features")
         stacked = _stack(attributes, schema.edge_features)
         columns["edge_attr"] = _compact(stacked, schema.edge_features)
+    for extra in schema.extras:
+        columns |= pack_extra(extra, [r.meta[extra.name] for r in records])
     return columns
+
+
+def pack_extra(extra: Extra, values: Sequence[Any]) -> Columns:
+    """The array, or the two arrays of a text, that hold one value for each graph."""
+    if extra.level == "text":
+        texts = [value.encode() for value in values]
+        return {
+            extra.name: np.frombuffer(b"".join(texts), np.uint8),
+            f"{extra.name}_ptr": pointers([len(text) for text in texts]),
+        }
+    join = np.concatenate if extra.level == "node" else np.stack
+    return {extra.name: join([np.asarray(value, extra.dtype) for value in values])}
 
 
 def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
     """The i-th graph as a record of its own."""
     nodes = slice(*columns["node_ptr"][i : i + 2].tolist())
     edges = slice(*columns["edge_ptr"][i : i + 2].tolist())
+    meta: dict[str, Any] = {
+        "graph_id": int(columns["graph_id"][i]),
+        "split": int(columns["split"][i]),
+    }
+    for extra in schema.extras:
+        array = columns[extra.name]
+        if extra.level == "text":
+            begin, end = columns[f"{extra.name}_ptr"][i : i + 2]
+            meta[extra.name] = array[begin:end].tobytes().decode()
+        else:
+            meta[extra.name] = array[nodes] if extra.level == "node" else array[i]
     return GraphRecord(
         x=expand(columns["x"][nodes], schema.node_features),
         edge_index=columns["edge_index"][:, edges].astype(np.int64),
@@ -62,7 +88,7 @@ def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
         edge_attr=None
         if schema.edge_features is None
         else expand(columns["edge_attr"][edges], schema.edge_features),
-        meta={"graph_id": int(columns["graph_id"][i]), "split": int(columns["split"][i])},
+        meta=meta,
     )
 
 

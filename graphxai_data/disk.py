@@ -1,4 +1,4 @@
-"""What can go wrong with a disk: one writer a folder, and errors that say what to do."""
+"""Writing to disk: whole files only, one writer a folder, and errors that say what to do."""
 
 import errno
 import os
@@ -46,3 +46,13 @@ def build_lock(folder: Path) -> Iterator[None]:
         raise InputError(
             f"{folder}: another process is building here; wait for it, or choose another --root"
         ) from None
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write under a temporary name beside `path`, flush to disk, then rename."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

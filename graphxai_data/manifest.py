@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from graphxai_data import __version__
+from graphxai_data.disk import write_atomically
 from graphxai_data.errors import DamagedError, InputError, whole_number
 from graphxai_data.recipe import Recipe, read_toml
 from graphxai_data.resources import shipped
 from graphxai_data.seeds import MAX_SEED
-from graphxai_data.shards import SCHEMA_VERSION, write_atomically
+from graphxai_data.shards import SCHEMA_VERSION
 from graphxai_data.statistics import Summary
 from graphxai_data.typed_table import parse_table
 
@@ -37,6 +38,16 @@ class ShardEntry:
 
 
 @dataclass(frozen=True)
+class SourceRecord:
+    """A raw input: its id, file name and SHA-256, and what of it was rejected for which reason."""
+
+    id: str
+    file: str
+    sha256: str
+    rejected: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What was built, from what, with what, and how to recognise it.
 
@@ -57,7 +68,7 @@ class Manifest:
     recipe: dict[str, Any]
     statistics: dict[str, Any]
     shards: tuple[ShardEntry, ...]
-    sources: dict[str, Any]
+    sources: dict[str, SourceRecord]
     versions: dict[str, str]
 
     @classmethod
@@ -113,9 +124,9 @@ class Manifest:
 _REBUILD = "delete the build folder and build again"
 
 
-def software_versions(extra: tuple[str, ...] = ()) -> dict[str, str]:
+def software_versions() -> dict[str, str]:
     """What made a build: Python, this package and the libraries that touch the data."""
-    libraries = ("numpy", "scipy", "h5py", "networkx", *extra)
+    libraries = ("numpy", "scipy", "h5py", "networkx", "rdkit")
     return {
         "graphxai-data": __version__,
         "python": platform.python_version(),
@@ -123,10 +134,13 @@ def software_versions(extra: tuple[str, ...] = ()) -> dict[str, str]:
     }
 
 
-def reference_digest(recipe: Recipe, seed: int, graphs: int) -> str | None:
-    """The pinned digest of this very build in `data/digests.toml`, if there is one."""
-    entry = read_toml(shipped("data") / "digests.toml").get(recipe.name, {})
-    same = (recipe.sha256, seed, graphs)
-    if (entry.get("recipe_sha256"), entry.get("seed"), entry.get("graphs")) != same:
+def reference_digest(manifest: Manifest) -> str | None:
+    """The digest that `data/digests.toml` pins for this very build, if it does."""
+    entry = read_toml(shipped("data") / "digests.toml").get(manifest.dataset, {})
+    usual_sources = {name: source.id for name, source in manifest.sources.items()}
+    for key in ("recipe_sha256", "seed", "graphs"):
+        if entry.get(key) != getattr(manifest, key):
+            return None
+    if usual_sources != manifest.recipe.get("sources", {}):
         return None
     return str(entry["content_sha256"])

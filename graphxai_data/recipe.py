@@ -108,10 +108,12 @@ class Recipe:
     def from_dict(cls, table: dict[str, Any], where: str = "recipe") -> "Recipe":
         """A recipe from parsed TOML or from the `recipe` entry of a manifest."""
         recipe = parse_table(cls, table, where)
-        params = generator_module(recipe.generator, where).Params
-        return dataclasses.replace(
-            recipe, params=parse_table(params, recipe.params, f"{where}: params")
-        )
+        generator = generator_module(recipe.generator, where)
+        if set(recipe.sources) != set(generator.SOURCES):
+            needs = ", ".join(generator.SOURCES) or "no sources"
+            raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
+        params = parse_table(generator.Params, recipe.params, f"{where}: params")
+        return dataclasses.replace(recipe, params=params)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as stored in a manifest; `from_dict` gives the same recipe back."""

@@ -1,6 +1,6 @@
 """GraphRecord: one graph with its label and its ground truth; Schema: what all graphs share."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -29,12 +29,30 @@ class Feature:
 
 
 @dataclass(frozen=True)
+class Extra:
+    """A field that one dataset has beside the usual ones, such as the SMILES of a molecule.
+
+    Attributes:
+        name: of the array, and of the record's entry in `meta`.
+        level: one row for each "node" or "graph"; "text" is one string a graph.
+        dtype: of the array, as NumPy writes it.
+        shape: of one row.
+    """
+
+    name: str
+    level: Literal["node", "graph", "text"]
+    dtype: str = "|u1"
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Schema:
     """What every graph of a dataset has in common."""
 
     node_features: Feature
     edge_features: Feature | None
     num_classes: int
+    extras: tuple[Extra, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +91,17 @@ class Plan:
 
     Attributes:
         index: position in the whole build.
+        raw: what each graph is made from, where it is made from a source.
     """
 
     index: npt.NDArray[np.int64]
     label: npt.NDArray[np.int64]
     group: npt.NDArray[np.int64]
     split: npt.NDArray[np.uint8]
+    raw: Sequence[Any] | None = None
 
     def cut(self, first: int, graphs: int) -> "Plan":
         """The plan of the graphs from `first` on."""
         span = slice(first, first + graphs)
-        return Plan(self.index[span], self.label[span], self.group[span], self.split[span])
+        raw = None if self.raw is None else self.raw[span]
+        return Plan(self.index[span], self.label[span], self.group[span], self.split[span], raw)

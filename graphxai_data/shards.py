@@ -19,10 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.columns import Columns, pack, unpack
+from graphxai_data.digest import shard_digest
+from graphxai_data.disk import write_atomically
 from graphxai_data.errors import DamagedError
-from graphxai_data.record import Encoding, Feature, GraphRecord, Schema
+from graphxai_data.record import Encoding, Extra, Feature, GraphRecord, Schema
 
 SCHEMA_VERSION = 1
+_USUAL = {
+    "node_ptr", "edge_ptr", "x", "edge_index", "edge_attr", "y", "node_mask", "edge_mask", "split",
+    "graph_id", "group",
+}  # fmt: skip
 _IDENTITY = ("dataset", "recipe_sha256", "seed")
 _CLOSE_AT_ONCE = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
 _CLOSE_AT_ONCE.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
@@ -90,6 +96,8 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
         for name, feature in (("x", schema.node_features), ("edge_attr", schema.edge_features)):
             if feature is not None:
                 f[name].attrs["width"] = feature.width
+        for extra in schema.extras:
+            f[extra.name].attrs["level"] = np.bytes_(extra.level)
         f.flush()
         image: bytes = f.id.get_file_image()
     return image
@@ -138,6 +146,7 @@ class ShardReader:
         self.sha256: str = _read_attribute(file, "sha256")
         self.columns: Columns = {}
         features: dict[str, Feature] = {}
+        extras = []
         for key in file:
             name = key.decode()
             array_id = _open_array(file, key)
@@ -146,10 +155,15 @@ class ShardReader:
                 # One-hot features are bytes, dense ones are not.
                 encoding: Encoding = "onehot" if self.columns[name].dtype == np.uint8 else "dense"
                 features[name] = Feature(_read_attribute(array_id, "width"), encoding)
+            elif name not in _USUAL and not name.endswith("_ptr"):
+                level = _read_attribute(array_id, "level")
+                array = self.columns[name]
+                extras.append(Extra(name, level, array.dtype.str, array.shape[1:]))
         self.schema = Schema(
             node_features=features["x"],
             edge_features=features.get("edge_attr"),
             num_classes=_read_attribute(file, "num_classes"),
+            extras=tuple(extras),
         )
         if problem := _layout_problem(self.columns, self.schema):
             raise ValueError(problem)
@@ -182,73 +196,6 @@ class ShardReader:
 
     def __iter__(self) -> Iterator[GraphRecord]:
         return (self[i] for i in range(len(self)))
-
-
-class ArrayDigest:
-    """SHA-256 over name, type, shape and bytes of each array, in name order.
-
-    Fed shard by shard it gives what one shard with all those graphs would give: every array has a
-    running hash along the graphs, and pointers go on where the last shard's stopped. So the digest
-    of a build does not depend on how many graphs a shard holds.
-    """
-
-    def __init__(self) -> None:
-        self._hashes: dict[str, Any] = {}
-        self._layouts: dict[str, tuple[str, tuple[int, ...]]] = {}
-        self._lengths: dict[str, int] = {}
-        self._pointer_ends: dict[str, int] = {}
-
-    def update(self, columns: Columns) -> "ArrayDigest":
-        """Add the next graphs."""
-        for name, array in columns.items():
-            if name == "edge_index":
-                # [2, M] grows along its second axis: two running hashes, one for each row.
-                self._add("edge_index/0", array[0])
-                self._add("edge_index/1", array[1])
-            elif name in ("node_ptr", "edge_ptr"):
-                end = self._pointer_ends.get(name)
-                self._pointer_ends[name] = (end or 0) + int(array[-1])
-                self._add(name, array if end is None else array[1:] + np.int64(end))
-            else:
-                self._add(name, array)
-        return self
-
-    def _add(self, name: str, rows: npt.NDArray[Any]) -> None:
-        rows = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
-        layout = rows.dtype.str, rows.shape[1:]
-        if self._layouts.setdefault(name, layout) != layout:
-            raise DamagedError(f"array '{name}' changes its type or width between shards")
-        self._hashes.setdefault(name, hashlib.sha256()).update(rows)
-        self._lengths[name] = self._lengths.get(name, 0) + len(rows)
-
-    def hexdigest(self) -> str:
-        """Digest of all that was added."""
-        whole = hashlib.sha256()
-        for name in sorted(self._hashes):
-            dtype, row_shape = self._layouts[name]
-            shape = [self._lengths[name], *row_shape]
-            whole.update(f"{name} {dtype} {shape} {self._hashes[name].hexdigest()}\n".encode())
-        return whole.hexdigest()
-
-
-def shard_digest(stored: Columns) -> str:
-    """Digest of one shard, of the arrays as they are stored."""
-    return ArrayDigest().update(stored).hexdigest()
-
-
-def widened(stored: Columns) -> Columns:
-    """The same graphs with node ids as int64: stored types differ with the largest graph."""
-    return stored | {"edge_index": stored["edge_index"].astype(np.int64)}
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write under a temporary name beside `path`, flush to disk, then rename."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def _narrowed(columns: Columns) -> Columns:
@@ -309,18 +256,12 @@ def _read_attribute(location: Any, name: str) -> Any:
 
 def _layout_problem(columns: Columns, schema: Schema) -> str | None:
     """Why these arrays are not a shard of this schema, if they are not."""
-    expected: dict[str, tuple[np.dtype[Any] | None, tuple[int, ...]]] = {}
-    graphs = len(columns["node_ptr"]) - 1
-    ends = {}
-    for pointers in ("node_ptr", "edge_ptr"):
-        values = columns[pointers]
-        if values.dtype != np.int64 or values.ndim != 1 or len(values) != graphs + 1 or graphs < 0:
-            return f"'{pointers}' is not [graphs + 1] int64"
-        if values[0] != 0 or (np.diff(values) < 0).any():
-            return f"'{pointers}' does not rise from 0"
-        ends[pointers] = int(values[-1])
-    nodes, edges = ends["node_ptr"], ends["edge_ptr"]
-    expected = {
+    graphs = len(columns["y"])
+    for name in ("node_ptr", "edge_ptr"):
+        if problem := _pointer_problem(name, columns[name], graphs):
+            return problem
+    nodes, edges = int(columns["node_ptr"][-1]), int(columns["edge_ptr"][-1])
+    expected: dict[str, tuple[np.dtype[Any] | None, tuple[int, ...]]] = {
         "node_ptr": (np.dtype("i8"), (graphs + 1,)),
         "edge_ptr": (np.dtype("i8"), (graphs + 1,)),
         "edge_index": (None, (2, edges)),
@@ -332,12 +273,32 @@ def _layout_problem(columns: Columns, schema: Schema) -> str | None:
     expected |= {name: (np.dtype("i8"), (graphs,)) for name in ("y", "graph_id", "group")}
     if schema.edge_features is not None:
         expected["edge_attr"] = _stored_layout(schema.edge_features, edges)
+    rows = {"node": nodes, "graph": graphs}
+    for extra in schema.extras:
+        if extra.level == "text":
+            ptr = columns[f"{extra.name}_ptr"]
+            if problem := _pointer_problem(f"{extra.name}_ptr", ptr, graphs):
+                return problem
+            expected[f"{extra.name}_ptr"] = (ptr.dtype, ptr.shape)
+            expected[extra.name] = (np.dtype("u1"), (int(ptr[-1]),))
+        elif extra.level in rows:
+            expected[extra.name] = (np.dtype(extra.dtype), (rows[extra.level], *extra.shape))
+        else:
+            return f"array '{extra.name}' is of an unknown level {extra.level!r}"
     if columns.keys() != expected.keys():
         return f"arrays {sorted(columns)}, expected {sorted(expected)}"
     for name, (dtype, shape) in expected.items():
         array = columns[name]
         if array.shape != shape or (array.dtype != dtype if dtype else array.dtype.kind != "u"):
             return f"array '{name}' is {array.dtype} {list(array.shape)}, expected {dtype} {shape}"
+    return None
+
+
+def _pointer_problem(name: str, values: npt.NDArray[Any], graphs: int) -> str | None:
+    if values.dtype != np.int64 or values.shape != (graphs + 1,):
+        return f"'{name}' is not [graphs + 1] int64"
+    if values[0] != 0 or (np.diff(values) < 0).any():
+        return f"'{name}' does not rise from 0"
     return None
 
 

@@ -14,6 +14,9 @@ from graphxai_data.seeds import Draws
 
 Ints = npt.NDArray[np.int64]
 
+# Where classes are equally far behind in two splits, the one that is behind in all gets the group.
+_TOTAL_WEIGHT = 1e-3
+
 
 def assign_splits(
     label: Ints, group: Ints, fractions: Sequence[float], draws: Draws
@@ -50,7 +53,8 @@ def assign_splits(
     # Large groups first: what they do to the balance, the small ones can still mend.
     left_over.sort(key=lambda item: -int(kinds[item[0]].sum()))
     for kind, member in left_over:
-        needs = np.where(shares > 0, behind @ kinds[kind], -np.inf)
+        needs = behind @ kinds[kind] + _TOTAL_WEIGHT * behind.sum(axis=1)
+        needs[shares == 0] = -np.inf
         chosen = int(np.argmax(needs))
         split_of_group[member] = chosen
         behind[chosen] -= kinds[kind]

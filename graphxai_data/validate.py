@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.columns import Columns, global_edges, graph_of_edge, graph_of_node, pack
+from graphxai_data.digest import ArrayDigest, widened
 from graphxai_data.errors import DamagedError
 from graphxai_data.findings import Findings
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import ShardEntry
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Feature, GraphRecord, Plan, Schema
-from graphxai_data.shards import ArrayDigest, ShardReader, widened
+from graphxai_data.shards import ShardReader
 from graphxai_data.statistics import Statistics
 
 

@@ -1,31 +1,38 @@
 """Verify: is a build whole, is it what its recipe and seed give, and is its ground truth true?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from graphxai_data.build import make_plan
+from graphxai_data.build import make_plan, read_sources
+from graphxai_data.digest import widened
 from graphxai_data.errors import DamagedError
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
-from graphxai_data.shards import ShardReader, widened
+from graphxai_data.shards import ShardReader
+from graphxai_data.sources import find_sources
 from graphxai_data.validate import survey
 
-_SAMPLE = 100
+_MOST_PROVEN = 10_000
 
 
-def verify(folder: str | Path, full: bool = False) -> list[str]:
+def verify(
+    folder: str | Path, full: bool = False, sources: Mapping[str, str | Path] | None = None
+) -> list[str]:
     """Problems of a build, empty when it is whole.
 
     Always: manifest, every digest, the invariants of every graph, the plan of classes, groups and
-    splits, the statistics, and the independent proof of a sample of graphs.
+    splits, the statistics, and the independent proof of all graphs (of 10,000 of them, evenly
+    spread, where there are more).
 
     Args:
         folder: a build folder.
         full: prove every graph, and draw every graph again from its seed and compare.
+        sources: for `full`, the files that the build was made from where they are not the shipped
+            ones.
 
     Raises:
         InputError: the folder is not a build at all.
@@ -58,7 +65,7 @@ def verify(folder: str | Path, full: bool = False) -> list[str]:
             problems.append(f"{folder}: {key} in manifest.json is not that of the shards")
     if tuple(found.shards) != manifest.shards:
         problems.append(f"{folder}: the list of shards in manifest.json is not that of the files")
-    reference = reference_digest(recipe, manifest.seed, manifest.graphs)
+    reference = reference_digest(manifest)
     if reference not in (None, found.content_sha256):
         problems.append(
             f"{folder}: content digest {found.content_sha256}, "
@@ -66,7 +73,7 @@ def verify(folder: str | Path, full: bool = False) -> list[str]:
         )
     problems += _disproved(folder, manifest, recipe, full)
     if full:
-        problems += _not_reproduced(folder, manifest, recipe, plan)
+        problems += _not_reproduced(folder, manifest, recipe, plan, sources)
     return problems
 
 
@@ -77,8 +84,8 @@ def _bytes_on_disk(folder: Path, names: list[str]) -> int:
 
 def _disproved(folder: Path, manifest: Manifest, recipe: Recipe, full: bool) -> Iterator[str]:
     """Graphs whose label or mask an independent method does not confirm."""
-    generator = generator_module(recipe.generator)
-    count = manifest.graphs if full else min(_SAMPLE, manifest.graphs)
+    prover = generator_module(recipe.generator).Prover(recipe.params)
+    count = manifest.graphs if full else min(_MOST_PROVEN, manifest.graphs)
     chosen = np.unique(np.linspace(0, manifest.graphs - 1, count).astype(np.int64))
     first = 0
     for entry in manifest.shards:
@@ -86,13 +93,29 @@ def _disproved(folder: Path, manifest: Manifest, recipe: Recipe, full: bool) -> 
         if len(inside):
             shard = ShardReader(folder / entry.name)
             for i in inside.tolist():
-                for problem in generator.prove(recipe.params, shard[i]):
+                for problem in prover.problems(shard[i]):
                     yield f"{shard.path}: graph {first + i}: {problem}"
         first += entry.graphs
 
 
-def _not_reproduced(folder: Path, manifest: Manifest, recipe: Recipe, plan: Plan) -> Iterator[str]:
+def _not_reproduced(
+    folder: Path,
+    manifest: Manifest,
+    recipe: Recipe,
+    plan: Plan,
+    chosen: Mapping[str, str | Path] | None,
+) -> Iterator[str]:
     """Shards that recipe and seed do not give again."""
+    sources = find_sources(recipe, chosen)
+    for name, source in sources.items():
+        made_from = manifest.sources[name]
+        if source.sha256 != made_from.sha256:
+            yield (
+                f"{folder}: cannot be drawn again without the file it was made from; pass "
+                f"--source {name}=PATH ({made_from.file}, SHA-256 {made_from.sha256})"
+            )
+            return
+    plan, _ = read_sources(plan, recipe, sources, manifest.seed)
     first = 0
     for entry in manifest.shards:
         part = plan.cut(first, entry.graphs)

@@ -3,10 +3,16 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from graphxai_data.record import Feature, GraphRecord, Schema
+from graphxai_data.record import Extra, Feature, GraphRecord, Schema
 
 FEATURES = st.builds(Feature, st.integers(1, 7), st.sampled_from(["onehot", "dense"]))
-SCHEMAS = st.builds(Schema, FEATURES, st.none() | FEATURES, st.integers(1, 5))
+EXTRAS = st.lists(
+    st.sampled_from(
+        [Extra("a_text", "text"), Extra("of_node", "node", "<f4", (2,)), Extra("of_graph", "graph")]
+    ),
+    unique=True,
+).map(lambda extras: tuple(sorted(extras, key=lambda extra: extra.name)))
+SCHEMAS = st.builds(Schema, FEATURES, st.none() | FEATURES, st.integers(1, 5), EXTRAS)
 
 
 def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
@@ -41,6 +47,11 @@ def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
         edge_mask=node_mask[edge_index].all(axis=0),
         group=draw(st.integers(0, 2**62)),
         edge_attr=edge_attr,
+        meta={
+            "a_text": draw(st.text(max_size=5)),
+            "of_node": np.arange(2 * nodes, dtype=np.float32).reshape(nodes, 2),
+            "of_graph": draw(st.integers(0, 255)),
+        },
     )
 
 

@@ -54,6 +54,17 @@ def test_a_split_of_share_zero_stays_empty(graphs: int, seed: int) -> None:
     assert (split != 2).all()
 
 
+@given(st.integers(1, 12), st.integers(1, 40), st.integers(0, 99))
+def test_splits_are_right_in_all_too_where_every_class_leaves_a_remainder(
+    classes: int, each: int, seed: int
+) -> None:
+    label = np.arange(classes * each) % classes
+    split = assign_splits(label, np.arange(len(label)), (0.8, 0.1, 0.1), rng_for(seed, "s"))
+    counts = np.bincount(split, minlength=3)
+    # The two splits of one share: their class-wise remainders are tied and must not add up.
+    assert abs(counts[1] - counts[2]) <= 1
+
+
 def test_the_draw_decides_who_goes_where() -> None:
     label = np.arange(100) % 2
     one = assign_splits(label, np.arange(100), FRACTIONS, rng_for(0, "s"))

@@ -2,12 +2,17 @@
 
 A generator module has
     Params                          frozen dataclass: the recipe's `[params]`, with `graphs`
+    SOURCES                         names of the raw inputs it needs
     schema(params) -> Schema        what its graphs have in common
+    class_names(params)             what people call the classes
     plan(params, graphs)            class and group of every graph, before any is drawn
+    read(params, sources, group, seed)    with SOURCES only: what each graph is made from, and what
+                                    was rejected; the plan carries it to wherever graphs are drawn
     generate(params, plan, seed)    Columns of the planned graphs; each graph depends on its own
                                     line of the plan alone, whichever others are asked for
     check(params, columns)          invariants of many graphs at once, vectorised: problems found
-    prove(params, record)           the slow, independent proof of one graph: problems found
+    Prover(params)                  the slow, independent proof: `problems(record)` of one graph
+                                    after the other, remembering what must not repeat
 """
 
 import importlib
@@ -18,6 +23,7 @@ from graphxai_data.typed_table import nearest
 
 GENERATORS = {
     "ba2motif": "graphxai_data.generators.ba2motif",
+    "dihalo": "graphxai_data.generators.dihalo",
 }
 
 

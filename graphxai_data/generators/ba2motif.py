@@ -29,6 +29,7 @@ from graphxai_data.findings import Findings
 from graphxai_data.record import Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import MAX_INDEX, Words, below, rng_for, uniform
 
+SOURCES = ()
 MOTIF_NODES = 5
 _LAST = np.uint64(2**64 - 1)
 # Nodes are numbered by falling degree, so that a node of one motif and the node of the same number
@@ -90,6 +91,13 @@ class Params:
 def schema(params: Params) -> Schema:
     """One-hot degrees or colours on nodes, nothing on edges, two classes."""
     return Schema(Feature(_feature_width(params), "onehot"), edge_features=None, num_classes=2)
+
+
+def class_names(params: Params) -> list[str]:
+    """The motifs, or what the class is the XOR of."""
+    if params.features == "degree":
+        return list(params.motifs)
+    return ["motif = colour", "motif ≠ colour"]
 
 
 def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
@@ -200,33 +208,39 @@ def check(params: Params, columns: Columns) -> list[str]:
     return findings.problems
 
 
-def prove(params: Params, record: GraphRecord) -> list[str]:
+class Prover:
     """The same claims about one graph, by networkx and by nothing that `check` uses."""
-    graph: nx.Graph[int] = nx.Graph(record.edge_index.T.tolist())
-    graph.add_nodes_from(range(record.num_nodes))
-    motif_nodes = set(np.flatnonzero(record.node_mask).tolist())
-    inside = graph.subgraph(motif_nodes)
-    crossing = [e for e in graph.edges if (e[0] in motif_nodes) != (e[1] in motif_nodes)]
-    problems = []
-    if not nx.is_connected(graph):
-        problems.append("not connected")
-    if len(crossing) != 1 or not set(crossing) <= set(nx.bridges(graph)):
-        problems.append(f"{len(crossing)} edges join motif and base, expected one bridge")
-    marked = {tuple(sorted(e)) for e in record.edge_index[:, record.edge_mask].T.tolist()}
-    if marked != {tuple(sorted(e)) for e in inside.edges}:
-        problems.append("edge_mask is not the set of edges inside the motif")
-    found = [nx.is_isomorphic(inside, nx.Graph(MOTIFS[name])) for name in params.motifs]
-    motif_colours = {int(record.x[node].argmax()) for node in motif_nodes}
-    flip = motif_colours == {1} if params.features == "colour" else False
-    if sum(found) != 1 or found.index(True) ^ flip != record.y:
-        problems.append(f"label {record.y} does not follow from the motif")
-    if params.features == "degree":
-        degrees = [degree for _, degree in sorted(graph.degree)]
-        if record.x.argmax(axis=1).tolist() != degrees:
-            problems.append("a feature is not the node's degree")
-    elif len(motif_colours) != 1:
-        problems.append("the motif is not of one colour")
-    return problems
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+
+    def problems(self, record: GraphRecord) -> list[str]:
+        """What is not as it is claimed to be; empty when all is proven."""
+        graph: nx.Graph[int] = nx.Graph(record.edge_index.T.tolist())
+        graph.add_nodes_from(range(record.num_nodes))
+        motif_nodes = set(np.flatnonzero(record.node_mask).tolist())
+        inside = graph.subgraph(motif_nodes)
+        crossing = [e for e in graph.edges if (e[0] in motif_nodes) != (e[1] in motif_nodes)]
+        problems = []
+        if not nx.is_connected(graph):
+            problems.append("not connected")
+        if len(crossing) != 1 or not set(crossing) <= set(nx.bridges(graph)):
+            problems.append(f"{len(crossing)} edges join motif and base, expected one bridge")
+        marked = {tuple(sorted(e)) for e in record.edge_index[:, record.edge_mask].T.tolist()}
+        if marked != {tuple(sorted(e)) for e in inside.edges}:
+            problems.append("edge_mask is not the set of edges inside the motif")
+        found = [nx.is_isomorphic(inside, nx.Graph(MOTIFS[name])) for name in self._params.motifs]
+        motif_colours = {int(record.x[node].argmax()) for node in motif_nodes}
+        flip = motif_colours == {1} if self._params.features == "colour" else False
+        if sum(found) != 1 or found.index(True) ^ flip != record.y:
+            problems.append(f"label {record.y} does not follow from the motif")
+        if self._params.features == "degree":
+            degrees = [degree for _, degree in sorted(graph.degree)]
+            if record.x.argmax(axis=1).tolist() != degrees:
+                problems.append("a feature is not the node's degree")
+        elif len(motif_colours) != 1:
+            problems.append("the motif is not of one colour")
+        return problems
 
 
 def _motif_and_colour(params: Params, index: Ints) -> tuple[Ints, Ints]:

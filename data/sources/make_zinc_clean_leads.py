@@ -1,0 +1,53 @@
+"""Make `zinc-clean-leads.smi.gz`, the pinned pool of backgrounds for the Di-Halo-Benzene recipes.
+
+    pip download --no-deps molsets==0.3.1 && unzip molsets-0.3.1-*.whl
+    python data/sources/make_zinc_clean_leads.py moses/dataset/data/train.csv.gz
+
+From the 1.58 million ZINC Clean Leads of MOSES (Polykovskiy et al. 2020, MIT licence), keep the
+molecules without halogen, with at least 19 heavy atoms (which brings the grafted molecules nearest
+to the paper's mean size) and with no hydrogen written as an atom, and of those the 100,000 with the
+smallest SHA-256 of their SMILES: a random choice that needs no random generator. One SMILES a line,
+sorted.
+"""
+
+import argparse
+import gzip
+import hashlib
+import re
+from pathlib import Path
+
+MOLECULES = 100_000
+MIN_HEAVY_ATOMS = 19
+ATOM = re.compile(r"\[[^\]]+\]|Br|Cl|[BCNOPSFIbcnops]")
+HALOGEN = re.compile(r"F|Cl|Br|I")
+
+
+def wanted(smiles: str) -> bool:
+    """Whether a molecule may be a background."""
+    plain = "[H]" not in smiles and not HALOGEN.search(smiles)
+    return plain and len(ATOM.findall(smiles)) >= MIN_HEAVY_ATOMS
+
+
+def select(lines: list[str], count: int) -> list[str]:
+    """The `count` wanted molecules with the smallest hashes, sorted."""
+    pool = sorted(set(filter(wanted, lines)), key=lambda s: hashlib.sha256(s.encode()).digest())
+    return sorted(pool[:count])
+
+
+def main() -> None:
+    """Read the CSV file named on the command line, write the pool beside this script."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("csv", type=Path, help="train.csv.gz of the package molsets 0.3.1")
+    header, *lines = gzip.decompress(parser.parse_args().csv.read_bytes()).decode().splitlines()
+    if header.split(",")[0] != "SMILES":
+        raise SystemExit(f"expected a column SMILES, got {header!r}")
+    text = "\n".join(select([line.split(",")[0] for line in lines], MOLECULES)) + "\n"
+    target = Path(__file__).with_name("zinc-clean-leads.smi.gz")
+    target.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    print(f"bytes = {target.stat().st_size}")
+    print(f'sha256 = "{hashlib.sha256(target.read_bytes()).hexdigest()}"')
+    print(f'text_sha256 = "{hashlib.sha256(text.encode()).hexdigest()}"')
+
+
+if __name__ == "__main__":
+    main()

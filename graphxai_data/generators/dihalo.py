@@ -1,0 +1,352 @@
+"""Di-Halo-Benzene isomers grafted on real molecules.
+
+Paper, appendix "Di-Halo-Benzene-Isomer": nine classes, halogen (Cl, F, Br) times position (ortho,
+meta, para) of two halogens on a benzene ring that is grafted on a ZINC molecule; the rationale is
+the six carbons of the ring and the two halogens. Here one C-H of the background is replaced by the
+bond to the ring, so that every graph is a valid molecule.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from rdkit import Chem
+
+from graphxai_data.columns import (
+    Columns,
+    Ints,
+    global_edges,
+    graph_of_edge,
+    graph_of_node,
+    pack,
+)
+from graphxai_data.errors import CheckFailedError
+from graphxai_data.findings import Findings
+from graphxai_data.generators.dihalo_proof import Prover as Prover
+from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
+from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure, insert_branches
+from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.seeds import MAX_INDEX, Words, below, rng_for
+from graphxai_data.sources import Source
+
+SOURCES = ("zinc",)
+RING_ATOMS, RATIONALE_ATOMS = 6, 8
+# Where the two halogens can sit on a ring that is attached at position 1, up to symmetry.
+PLACES = {
+    "ortho": ((2, 3), (3, 4)),
+    "meta": ((2, 4), (2, 6), (3, 5)),
+    "para": ((2, 5),),
+}
+BONDS = ("single", "double", "triple", "aromatic")
+# RDKit's bond orders, and which of the above each is.
+_ORDERS = np.array([1.0, 1.5, 2.0, 3.0])
+_KIND_OF_ORDER = np.array([0, 3, 1, 2])
+_ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
+
+
+@dataclass(frozen=True)
+class Params:
+    """The recipe's numbers.
+
+    Attributes:
+        graphs: how many graphs the reference build holds.
+        halogens: class = 3 * (position in this list) + (position in `positions`).
+        positions: of the two halogens to each other.
+        atoms: elements, in the order of the one-hot node features.
+        hydrogens: whether hydrogens are nodes.
+        min_heavy_atoms: of a background.
+        matched: every background carries all nine isomers at the same place, in one group.
+        decoys: every molecule carries two of each halogen; those that do not make the class sit
+            on the background, no two of them on one ring.
+    """
+
+    graphs: int
+    halogens: tuple[str, ...]
+    positions: tuple[str, ...]
+    atoms: tuple[str, ...]
+    hydrogens: bool
+    min_heavy_atoms: int
+    matched: bool
+    decoys: bool
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.graphs <= MAX_INDEX:
+            raise ValueError(f"graphs must be from 1 to {MAX_INDEX}, got {self.graphs}")
+        if not self.halogens or not set(self.halogens) <= {"F", "Cl", "Br", "I"}:
+            raise ValueError(f"halogens must be of F, Cl, Br, I, got {self.halogens}")
+        if not self.positions or not set(self.positions) <= PLACES.keys():
+            raise ValueError(f"positions must be of {', '.join(PLACES)}, got {self.positions}")
+        for name in ("halogens", "positions", "atoms"):
+            if len(set(getattr(self, name))) != len(getattr(self, name)):
+                raise ValueError(f"{name} names something twice: {getattr(self, name)}")
+        needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
+        if missing := needed - set(self.atoms):
+            raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
+        if unknown := [a for a in self.atoms if not _is_element(a)]:
+            raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
+        if not 1 <= self.min_heavy_atoms <= 100:
+            raise ValueError(f"min_heavy_atoms must be from 1 to 100, got {self.min_heavy_atoms}")
+
+    @property
+    def classes(self) -> tuple[tuple[str, str], ...]:
+        """Halogen and position of each class."""
+        return tuple((h, p) for h in self.halogens for p in self.positions)
+
+    @property
+    def group_size(self) -> int:
+        """Graphs that share a background."""
+        return len(self.classes) if self.matched else 1
+
+
+def schema(params: Params) -> Schema:
+    """One-hot elements and bond types; the SMILES, and which of its atoms each node is."""
+    return Schema(
+        node_features=Feature(len(params.atoms), "onehot"),
+        edge_features=Feature(len(BONDS), "onehot"),
+        num_classes=len(params.classes),
+        extras=(Extra("smiles", "text"), Extra("smiles_atom", "node")),
+    )
+
+
+def class_names(params: Params) -> list[str]:
+    """Such as "Cl ortho"."""
+    return [f"{halogen} {position}" for halogen, position in params.classes]
+
+
+def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
+    """Classes in turn; a group is a background."""
+    index = np.arange(graphs, dtype=np.int64)
+    return index % len(params.classes), index // params.group_size
+
+
+def read(
+    params: Params, sources: dict[str, Source], group: Ints, seed: int
+) -> tuple[list[Background], dict[str, int]]:
+    """The background of each graph, and how many molecules were rejected for which reason."""
+    groups = int(group[-1]) + 1
+    draws = rng_for(seed, "dihalo/backgrounds")
+    chosen, rejected = select_backgrounds(
+        sources["zinc"].path, groups, draws, lambda *candidate: _reason_against(params, *candidate)
+    )
+    return [chosen[g] for g in group.tolist()], rejected
+
+
+def generate(params: Params, plan: Plan, seed: int) -> Columns:
+    """The planned graphs; `plan.raw` holds their backgrounds."""
+    backgrounds: list[Background] = list(plan.raw or ())
+    records = [
+        _draw(params, background, index, label, group, seed)
+        for background, index, label, group in zip(
+            backgrounds, plan.index.tolist(), plan.label.tolist(), plan.group.tolist(), strict=True
+        )
+    ]
+    return pack(records, schema(params), plan.index, plan.split)
+
+
+def _draw(
+    params: Params, background: Background, index: int, label: int, group: int, seed: int
+) -> GraphRecord:
+    words = rng_for(seed, "dihalo", group).words(1 + len(params.classes) + MAX_ATOMS)
+    smiles, rationale = _graft(params, background, label, words)
+    molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None:
+        raise CheckFailedError(f"graph {index}: RDKit does not accept {smiles}")
+    element, source, target, bond = _atoms_and_bonds(params, smiles, molecule)
+
+    # Shuffled, so that an index never gives the ring away.
+    place = rng_for(seed, "dihalo/order", index).permutation(len(element))
+    atom_at = np.argsort(place)
+    node_mask = np.zeros(len(element), bool)
+    node_mask[place[rationale]] = True
+    edge_index, bond = _both_directions_sorted(place[source], place[target], bond, len(element))
+    return GraphRecord(
+        x=_identity(len(params.atoms))[element[atom_at]],
+        edge_index=edge_index,
+        edge_attr=_identity(len(BONDS))[bond],
+        y=label,
+        node_mask=node_mask,
+        edge_mask=node_mask[edge_index[0]] & node_mask[edge_index[1]],
+        group=group,
+        meta={"smiles": smiles, "smiles_atom": atom_at.astype(np.uint8)},
+    )
+
+
+def _graft(
+    params: Params, background: Background, label: int, words: Words
+) -> tuple[str, list[int]]:
+    """The grafted SMILES, and the numbers of the eight atoms of the rationale in it.
+
+    Of the words the first chooses the C-H bond, the next the place on the ring, one for each
+    class, the rest the decoys; so that matched molecules have all but the ring in common.
+    """
+    halogen, position = params.classes[label]
+    bonds_before = np.cumsum(background.hydrogens)
+    chosen = below(words[:1], int(bonds_before[-1]))
+    attached_to = int(np.searchsorted(bonds_before, chosen, "right")[0])
+    choices = PLACES[position]
+    places = choices[int(below(words[1 + label : 2 + label], len(choices))[0])]
+    branches = {attached_to: _ring(halogen, places, free_ring_closure(background.smiles))}
+    if params.decoys:
+        others = [h for h in params.halogens if h != halogen for _ in range(2)]
+        free = _decoy_atoms(background, attached_to, words[1 + len(params.classes) :])
+        branches |= dict(zip(free[: len(others)], others, strict=True))
+    smiles, first_atom = insert_branches(background.smiles, branches)
+    first = first_atom[attached_to]
+    return smiles, list(range(first, first + RATIONALE_ATOMS))
+
+
+def _ring(halogen: str, places: tuple[int, int], closure: str) -> str:
+    """SMILES of the ring, to be attached at position 1: just the eight atoms of the rationale."""
+    text = "-"
+    for position in range(1, RING_ATOMS + 1):
+        text += "c" + (closure if position in (1, RING_ATOMS) else "")
+        text += f"({halogen})" if position in places else ""
+    return text
+
+
+def _decoy_atoms(background: Background, attached_to: int, words: Words) -> list[int]:
+    """Carbons with hydrogen in random order, passing over those on a ring with an earlier one."""
+    molecule = Chem.MolFromSmiles(background.smiles)  # its ring information dies with it
+    rings = molecule.GetRingInfo().AtomRings()
+    candidates = [a for a, h in enumerate(background.hydrogens) if h and a != attached_to]
+    keys = words[: len(candidates)]
+    taken: list[int] = []
+    for i in np.argsort(keys, kind="stable").tolist():
+        atom = candidates[i]
+        if not any(atom in ring and other in ring for ring in rings for other in taken):
+            taken.append(atom)
+    return taken
+
+
+def _reason_against(params: Params, molecule: Chem.Mol, background: Background) -> str | None:
+    """Why a molecule cannot be a background of this recipe."""
+    elements = set(_elements(background.smiles))
+    if elements & {"F", "Cl", "Br", "I"}:
+        return "has a halogen"
+    if elements - set(params.atoms):
+        return "has an element that the recipe does not list"
+    if molecule.GetNumAtoms() < params.min_heavy_atoms:
+        return f"has fewer than {params.min_heavy_atoms} heavy atoms"
+    if not any(background.hydrogens):
+        return "no C-H bond to replace"
+    enough = 2 * (len(params.halogens) - 1) + 1
+    if params.decoys and _sure_decoy_atoms(molecule, background.hydrogens) < enough:
+        return "has too few places for decoys"
+    return None
+
+
+def _sure_decoy_atoms(molecule: Chem.Mol, hydrogens: tuple[int, ...]) -> int:
+    """How many decoys, no two on one ring, fit in whatever order they are placed.
+
+    Every free carbon outside rings takes one, and so does every system of fused rings with a free
+    carbon. One of these may go to the attachment, so one more than needed is asked for.
+    """
+    free = {atom for atom, count in enumerate(hydrogens) if count}
+    systems: list[set[int]] = []
+    for ring in map(set, molecule.GetRingInfo().AtomRings()):
+        touching = [system for system in systems if system & ring]
+        systems = [system for system in systems if not system & ring]
+        systems.append(ring.union(*touching))
+    in_rings = set[int]().union(*systems)
+    return len(free - in_rings) + sum(1 for system in systems if system & free)
+
+
+def _elements(smiles: str) -> list[str]:
+    """The element of every atom of a SMILES."""
+    return [
+        _ELEMENT.match(text).group(1).capitalize()  # type: ignore[union-attr]
+        for text in atoms_of(smiles)
+    ]
+
+
+def _atoms_and_bonds(
+    params: Params, smiles: str, molecule: Chem.Mol
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Element ids [n]; ends and type ids of bonds [m/2]; hydrogens last, as `AddHs` orders them."""
+    whole = Chem.AddHs(molecule) if params.hydrogens else molecule
+    symbols = _elements(smiles)
+    symbols += ["H"] * (whole.GetNumAtoms() - len(symbols))
+    element = np.array([params.atoms.index(symbol) for symbol in symbols])
+    # One call for all bonds: walking over RDKit's bond objects takes three times as long.
+    orders = np.triu(Chem.GetAdjacencyMatrix(whole, useBO=True))
+    source, target = np.nonzero(orders)
+    kind = _KIND_OF_ORDER[np.searchsorted(_ORDERS, orders[source, target])]
+    return element, source, target, kind
+
+
+def _both_directions_sorted(
+    source: Ints, target: Ints, kind: Ints, nodes: int
+) -> tuple[Ints, Ints]:
+    """[2, m] ends and [m] kinds of edges, each both ways, sorted by (source, target)."""
+    code = np.concatenate([source * nodes + target, target * nodes + source])
+    order = np.argsort(code)
+    return np.stack(np.divmod(code[order], nodes)), np.concatenate([kind, kind])[order]
+
+
+def check(params: Params, columns: Columns) -> list[str]:
+    """Invariants of many graphs at once, from the stored arrays alone."""
+    findings = Findings(columns)
+    mask = columns["node_mask"].astype(bool)
+    x = columns["x"].astype(np.int64)
+    label = columns["y"].astype(np.int64)
+    graphs = len(label)
+    owner, edge_owner = graph_of_node(columns), graph_of_edge(columns)
+    source, target = global_edges(columns)
+    halogen_ids = np.array([params.atoms.index(h) for h in params.halogens])
+    wanted = halogen_ids[label // len(params.positions)]
+
+    def nodes_with(holds: npt.NDArray[np.bool_]) -> Ints:
+        return np.bincount(owner[holds], minlength=graphs)
+
+    def edges_with(holds: npt.NDArray[np.bool_]) -> Ints:
+        return np.bincount(edge_owner[holds], minlength=graphs)
+
+    carbon = mask & (x == params.atoms.index("C"))
+    halogen = mask & (x == wanted[owner])
+    findings.require(nodes_with(mask) == RATIONALE_ATOMS, "the rationale has not eight atoms")
+    findings.require(nodes_with(carbon) == RING_ATOMS, "the rationale has not six carbons")
+    findings.require(nodes_with(halogen) == 2, "the rationale has not two of the class's halogen")
+    for other in halogen_ids:
+        expected = np.where(other == wanted, 2, 2 if params.decoys else 0)
+        findings.require(nodes_with(x == other) == expected, "its halogens are not as planned")
+
+    ring_edge = carbon[source] & carbon[target]
+    in_ring = np.bincount(source[ring_edge], minlength=len(x))
+    findings.require(nodes_with(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring")
+    aromatic = columns["edge_attr"] == BONDS.index("aromatic")
+    findings.require(edges_with(ring_edge & ~aromatic) == 0, "the ring is not aromatic")
+    crossing = mask[source] & ~mask[target] & (x[target] != _hydrogen_id(params))
+    findings.require(edges_with(crossing) == 1, "the ring is not attached by exactly one bond")
+    if findings.problems:
+        return findings.problems  # the rest counts on a ring with two halogens
+
+    bearing = np.zeros(len(x), bool)
+    bearing[target[halogen[source]]] = True
+    adjacent = edges_with(ring_edge & bearing[source] & bearing[target]) > 0
+    # A ring carbon with both its ring neighbours bearing: the halogens are meta to each other.
+    both = np.bincount(source[ring_edge & bearing[target]], minlength=len(x)) == 2
+    between = nodes_with(both & ~bearing) > 0
+    position = np.where(adjacent, "ortho", np.where(between, "meta", "para"))
+    names = np.array(params.positions)
+    findings.require(
+        position == names[label % len(names)], "the halogens' position is not the label's"
+    )
+    return findings.problems
+
+
+def _hydrogen_id(params: Params) -> int:
+    return params.atoms.index("H") if "H" in params.atoms else -1
+
+
+def _is_element(symbol: str) -> bool:
+    try:
+        return bool(Chem.GetPeriodicTable().GetAtomicNumber(symbol) > 0)
+    except RuntimeError:
+        return False
+
+
+@lru_cache(maxsize=8)
+def _identity(width: int) -> npt.NDArray[np.float32]:
+    return np.eye(width, dtype=np.float32)

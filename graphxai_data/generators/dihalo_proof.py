@@ -1,0 +1,140 @@
+"""Proof of Di-Halo-Benzene labels and masks from the stored SMILES alone.
+
+Nothing here is shared with the generator: the molecule is read again by RDKit, the ring is found by
+SMARTS and ring information, and class, mask and background are worked out from it.
+"""
+
+from collections import Counter
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rdkit import Chem
+
+from graphxai_data.record import GraphRecord
+
+if TYPE_CHECKING:
+    from graphxai_data.generators.dihalo import Params
+
+_HALOGEN_ON_BENZENE = Chem.MolFromSmarts("[F,Cl,Br,I]-!@c1ccccc1")
+_POSITION = {1: "ortho", 2: "meta", 3: "para"}
+_BOND_ORDER = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
+
+
+class Prover:
+    """Checks molecules one after the other, and that no two of them are the same."""
+
+    def __init__(self, params: "Params") -> None:
+        self._params = params
+        self._graph_of_molecule: dict[str, int] = {}
+        self._home_of_background: dict[str, tuple[int, int]] = {}
+
+    def problems(self, record: GraphRecord) -> list[str]:
+        """What is not as it is claimed to be; empty when all is proven."""
+        molecule: Chem.Mol | None = Chem.MolFromSmiles(record.meta["smiles"])
+        if molecule is None:
+            return ["its SMILES does not parse"]
+        rings = _dihalo_rings(molecule)
+        if len(rings) != 1:
+            return [f"{len(rings)} di-halo rings, expected exactly one"]
+        ring, halogens, name = rings[0]
+        problems = self._graph_problems(record, molecule, ring | halogens)
+        expected = dict(enumerate(self._params.classes)).get(record.y)
+        if name != expected:
+            problems.append(f"its ring is {' '.join(name)}, its label {record.y} says {expected}")
+        problems += self._halogen_problems(molecule, name[0])
+        return problems + self._repetitions(record, molecule, ring, halogens)
+
+    def _graph_problems(
+        self, record: GraphRecord, molecule: Chem.Mol, rationale: set[int]
+    ) -> list[str]:
+        """Is the graph this molecule, and is the mask this rationale?"""
+        whole = Chem.AddHs(molecule) if self._params.hydrogens else molecule
+        atom_of_node = record.meta["smiles_atom"].astype(int).tolist()
+        if sorted(atom_of_node) != list(range(whole.GetNumAtoms())):
+            return ["its nodes are not the atoms of its SMILES"]
+        problems = []
+        symbols = [self._params.atoms[i] for i in record.x.argmax(axis=1)]
+        if symbols != [whole.GetAtomWithIdx(a).GetSymbol() for a in atom_of_node]:
+            problems.append("a node feature is not its element")
+        edges: dict[tuple[int, int], int] = {}
+        kinds = np.zeros(0, int) if record.edge_attr is None else record.edge_attr.argmax(axis=1)
+        for (u, v), kind in zip(record.edge_index.T.tolist(), kinds.tolist(), strict=True):
+            edges[atom_of_node[u], atom_of_node[v]] = kind
+        bonds = {}
+        for bond in whole.GetBonds():
+            ends = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+            bonds[ends] = bonds[ends[::-1]] = _BOND_ORDER[str(bond.GetBondType())]
+        if edges != bonds:
+            problems.append("its edges are not the bonds of its SMILES")
+        if {atom_of_node[node] for node in np.flatnonzero(record.node_mask)} != rationale:
+            problems.append("node_mask is not the di-halo ring")
+        marked = {
+            (atom_of_node[u], atom_of_node[v]) for u, v in record.edge_index[:, record.edge_mask].T
+        }
+        if marked != {e for e in bonds if rationale >= set(e)} or len(marked) != 2 * 8:
+            problems.append("edge_mask is not the eight bonds of the di-halo ring")
+        return problems
+
+    def _halogen_problems(self, molecule: Chem.Mol, halogen: str) -> list[str]:
+        counts = Counter(atom.GetSymbol() for atom in molecule.GetAtoms())
+        for other in ("F", "Cl", "Br", "I"):
+            decoy = self._params.decoys and other in self._params.halogens
+            expected = 2 if other == halogen or decoy else 0
+            if counts[other] != expected:
+                return [f"{counts[other]} {other}, expected {expected}"]
+        return []
+
+    def _repetitions(
+        self, record: GraphRecord, molecule: Chem.Mol, ring: set[int], halogens: set[int]
+    ) -> list[str]:
+        """No molecule twice, no background in two groups or splits."""
+        problems = []
+        graph, split = record.meta["graph_id"], record.meta["split"]
+        first = self._graph_of_molecule.setdefault(Chem.MolToSmiles(molecule), graph)
+        if first != graph:
+            problems.append(f"the same molecule as graph {first}")
+        home = (record.group, split)
+        known = self._home_of_background.setdefault(_background(molecule, ring, halogens), home)
+        if known != home:
+            problems.append(
+                f"its background is in group {known[0]}, split {known[1]} too; "
+                f"here group {home[0]}, split {home[1]}"
+            )
+        return problems
+
+
+def _dihalo_rings(molecule: Chem.Mol) -> list[tuple[set[int], set[int], tuple[str, str]]]:
+    """Unfused benzene rings with two halogens, both alike: carbons, halogens, and their name."""
+    halogens_of_ring: dict[frozenset[int], dict[int, int]] = {}
+    for halogen, *ring in molecule.GetSubstructMatches(_HALOGEN_ON_BENZENE, uniquify=False):
+        halogens_of_ring.setdefault(frozenset(ring), {})[ring[0]] = halogen
+    found = []
+    info = molecule.GetRingInfo()
+    for ring_atoms, bearing in halogens_of_ring.items():
+        order = next(r for r in info.AtomRings() if set(r) == ring_atoms)
+        symbols = {molecule.GetAtomWithIdx(h).GetSymbol() for h in bearing.values()}
+        unfused = all(info.NumAtomRings(a) == 1 for a in ring_atoms)
+        if len(bearing) != 2 or len(symbols) != 1 or not unfused:
+            continue
+        ((one, other),) = combinations([order.index(a) for a in bearing], 2)
+        distance = min(abs(one - other), 6 - abs(one - other))
+        name = symbols.pop(), _POSITION[distance]
+        found.append((set(ring_atoms), set(bearing.values()), name))
+    return found
+
+
+def _background(molecule: Chem.Mol, ring: set[int], halogens: set[int]) -> str:
+    """Canonical SMILES of what the ring was grafted on: ring, halogens and decoys taken away."""
+    editable = Chem.RWMol(molecule)
+    decoys = {a.GetIdx() for a in molecule.GetAtoms() if a.GetSymbol() in ("F", "Cl", "Br", "I")}
+    for atom in sorted(ring | halogens | decoys, reverse=True):
+        editable.RemoveAtom(atom)
+    for atom in editable.GetAtoms():
+        # Where a substituent was, RDKit counts a hydrogen again.
+        if not atom.GetIsAromatic() or atom.GetSymbol() == "C":
+            atom.SetNoImplicit(False)
+            atom.SetNumRadicalElectrons(0)
+    background = editable.GetMol()
+    Chem.SanitizeMol(background)
+    return Chem.MolToSmiles(background)

@@ -1,0 +1,48 @@
+"""Grafting on the text of a SMILES: branches are written behind an atom.
+
+The text, not RDKit's writer, decides the order of atoms, so that a grafted molecule is the same
+with every version of RDKit.
+"""
+
+import re
+from collections.abc import Mapping
+
+# An atom, and the ring-closure digits behind it.
+ATOM = re.compile(r"(\[[^\]]*\]|Br|Cl|[BCNOPSFIbcnops])((?:[-=#:/\\]?(?:\d|%\d\d))*)")
+
+
+def atoms_of(smiles: str) -> list[str]:
+    """The atoms as they are written, in the order in which RDKit numbers them."""
+    return [match.group(1) for match in ATOM.finditer(smiles)]
+
+
+def insert_branches(smiles: str, branches: Mapping[int, str]) -> tuple[str, dict[int, int]]:
+    """Write branches behind atoms.
+
+    Args:
+        smiles: the molecule.
+        branches: what to write, such as "F" or "-c1ccccc1", by the number of the atom.
+
+    Returns:
+        The new SMILES, and for each branch the number of its first atom in it.
+    """
+    pieces: list[str] = []
+    first_atom: dict[int, int] = {}
+    done = inserted = 0
+    for number, match in enumerate(ATOM.finditer(smiles)):
+        if number not in branches:
+            continue
+        branch = branches[number]
+        pieces += [smiles[done : match.end()], "(", branch, ")"]
+        done = match.end()
+        first_atom[number] = number + 1 + inserted
+        inserted += len(atoms_of(branch))
+    return "".join([*pieces, smiles[done:]]), first_atom
+
+
+def free_ring_closure(smiles: str) -> str:
+    """A ring-closure number that the SMILES does not use."""
+    for digit in "123456789":
+        if digit not in smiles:
+            return digit
+    return next(f"%{n}" for n in range(10, 100) if f"%{n}" not in smiles)

@@ -1,0 +1,186 @@
+"""Sources: the raw inputs of datasets; shipped, a user's own file, or downloaded; hash checked."""
+
+import hashlib
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pooch
+import requests
+
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.recipe import Recipe, read_toml
+from graphxai_data.resources import shipped
+from graphxai_data.typed_table import nearest, parse_table
+
+log = logging.getLogger(__name__)
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class SourceEntry:
+    """A raw input as `data/sources.toml` describes it.
+
+    Attributes:
+        file: name of the file; it lies in `data/sources/` unless there are urls.
+        sha256: of the file.
+        bytes: its size.
+        origin: where it comes from.
+        licence: under which it may be used.
+        urls: mirrors to download it from, tried in turn.
+        text_sha256: of the decompressed text, where the file was compressed here.
+    """
+
+    file: str
+    sha256: str
+    bytes: int
+    origin: str
+    licence: str
+    urls: tuple[str, ...] = ()
+    text_sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A raw input that is here and is what it should be.
+
+    Attributes:
+        id: its name in `data/sources.toml`, or "user's file".
+        path: where it lies.
+        sha256: of its bytes.
+    """
+
+    id: str
+    path: Path
+    sha256: str
+
+
+def find_sources(
+    recipe: Recipe, chosen: Mapping[str, str | Path] | None = None
+) -> dict[str, Source]:
+    """The sources that a recipe needs, each found and checked.
+
+    Args:
+        recipe: names its sources by their ids in `data/sources.toml`.
+        chosen: for some of them, another id or the path of a file to use instead.
+    """
+    chosen = chosen or {}
+    for name in chosen:
+        if name not in recipe.sources:
+            takes = ", ".join(sorted(recipe.sources)) or "none"
+            raise InputError(f"{recipe.name}: no source named '{name}'; it takes {takes}")
+    known = registry()
+    found = {}
+    for name, default in recipe.sources.items():
+        wish = str(chosen.get(name, default))
+        if wish in known:
+            found[name] = Source(wish, fetch(known[wish]), known[wish].sha256)
+        elif name in chosen:
+            found[name] = _users_file(name, Path(wish))
+        else:
+            raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
+    return found
+
+
+def registry() -> dict[str, SourceEntry]:
+    """All sources in `data/sources.toml`, by id."""
+    table = read_toml(shipped("data") / "sources.toml")
+    return {
+        key: parse_table(SourceEntry, entry, f"data/sources.toml: {key}")
+        for key, entry in table.items()
+    }
+
+
+def fetch(entry: SourceEntry) -> Path:
+    """Path of a known source: the shipped file, or the downloaded one."""
+    if entry.urls:
+        return download(entry, cache_folder())
+    path = shipped("data") / "sources" / entry.file
+    if not path.is_file():
+        raise DamagedError(f"{path}: missing from the installation; install graphxai-data again")
+    found = file_sha256(path)
+    if found != entry.sha256:
+        raise DamagedError(
+            f"{path}: damaged (expected SHA-256 {entry.sha256}, got {found}); "
+            "install graphxai-data again"
+        )
+    return path
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: $GRAPHXAI_DATA_CACHE, else the user's cache folder."""
+    return Path(os.environ.get("GRAPHXAI_DATA_CACHE") or pooch.os_cache("graphxai-data"))
+
+
+def download(entry: SourceEntry, folder: Path) -> Path:
+    """Fetch a file from the first mirror that has it; whole, checked, or not at all.
+
+    A download that broke off goes on where it stopped, also from another mirror.
+    """
+    failures = []
+    for url in entry.urls:
+        try:
+            path = pooch.retrieve(
+                url,
+                known_hash=f"sha256:{entry.sha256}",
+                fname=entry.file,
+                path=folder,
+                downloader=_ResumingDownloader(folder / f"{entry.sha256}.part"),
+            )
+            return Path(path)
+        except (requests.RequestException, ValueError, OSError) as error:
+            failures.append(f"{url}: {' '.join(str(error).split())}")
+            log.warning("download failed: %s", failures[-1])
+    raise InputError(
+        f"{entry.file} could not be downloaded ({'; '.join(failures)}); "
+        "get it by other means and pass it with --source"
+    )
+
+
+class _ResumingDownloader:
+    """A pooch downloader that keeps what it has and asks for the rest (HTTP Range)."""
+
+    def __init__(self, part: Path) -> None:
+        self._part = part
+
+    def __call__(self, url: str, output_file: str | Path, _pooch: Any) -> None:
+        have = self._part.stat().st_size if self._part.exists() else 0
+        headers = {"Range": f"bytes={have}-"} if have else {}
+        with requests.get(url, headers=headers, stream=True, timeout=30) as response:
+            if response.status_code == requests.codes.requested_range_not_satisfiable:
+                # Nothing is left to ask for: what is here is whole, or wrong; the hash will tell.
+                self._part.replace(output_file)
+                return
+            response.raise_for_status()
+            resumed = response.status_code == requests.codes.partial_content
+            with self._part.open("ab" if resumed else "wb") as file:
+                for chunk in response.iter_content(_CHUNK):
+                    file.write(chunk)
+            expected = response.headers.get("Content-Length")
+            received = self._part.stat().st_size - (have if resumed else 0)
+            if expected is not None and received < int(expected):
+                raise requests.ConnectionError(f"broke off after {received} of {expected} bytes")
+        self._part.replace(output_file)
+
+
+def _users_file(name: str, path: Path) -> Source:
+    try:
+        return Source("user's file", path, file_sha256(path))
+    except OSError as error:
+        ids = ", ".join(registry())
+        raise InputError(
+            f"--source {name}={path}: {error.strerror}; give a readable file, or one of {ids}"
+        ) from None
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
