@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphxai_data.build import build as build
     from graphxai_data.dataset import BA2Motif as BA2Motif
+    from graphxai_data.dataset import DiHaloBenzene as DiHaloBenzene
     from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
     from graphxai_data.manifest import Manifest as Manifest
     from graphxai_data.recipe import Recipe as Recipe
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BA2Motif": "dataset",
+    "DiHaloBenzene": "dataset",
     "GraphRecord": "record",
     "GraphXAIDataset": "dataset",
     "Manifest": "manifest",

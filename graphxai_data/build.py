@@ -4,6 +4,7 @@ recipe -> plan (class, group and split of every graph) -> shards, made anywhere 
 was written -> manifest -> the folder gets its name. Nothing here imports torch.
 """
 
+import hashlib
 import json
 import logging
 import shutil
@@ -15,18 +16,25 @@ from typing import NamedTuple
 import numpy as np
 
 from graphxai_data import engine as engines
-from graphxai_data.disk import build_lock, explained_disk_errors, write_atomically
+from graphxai_data.disk import build_lock, explained_disk_errors, publish, write_atomically
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError, whole_number
 from graphxai_data.generators import generator_module
-from graphxai_data.manifest import MANIFEST_NAME, Manifest, SourceRecord, software_versions
+from graphxai_data.invariants import check_columns
+from graphxai_data.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    SourceRecord,
+    shard_names,
+    software_versions,
+)
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
-from graphxai_data.seeds import MAX_INDEX, MAX_SEED, rng_for
-from graphxai_data.shards import SCHEMA_VERSION, shard_bytes
+from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
+from graphxai_data.shards import SCHEMA_VERSION, ShardReader, shard_bytes
 from graphxai_data.sources import Source, find_sources
 from graphxai_data.splits import assign_splits
-from graphxai_data.validate import check_columns, survey
+from graphxai_data.validate import survey
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +54,8 @@ def build(
     rings: bool = True,
     sources: Mapping[str, str | Path] | None = None,
     progress: Progress | None = None,
+    replace_existing: bool = False,
+    wait: bool = False,
 ) -> Manifest:
     """Build a dataset into `<root>/<dataset>/seed-<seed>/`, or keep it if it is there and whole.
 
@@ -64,6 +74,8 @@ def build(
             measured or written either way.
         sources: files, or ids of `data/sources.toml`, to use instead of the recipe's raw inputs.
         progress: called with (graphs done, graphs in all).
+        replace_existing: build anew; what is there is taken away when the new build is whole.
+        wait: if another process is building the same, wait for it instead of giving up.
 
     Raises:
         InputError: what was asked for cannot be built.
@@ -75,22 +87,24 @@ def build(
         recipe,
         find_sources(recipe, sources),
         whole_number("seed", seed, 0, MAX_SEED),
-        whole_number("graphs", recipe.params.graphs if graphs is None else graphs, 1, MAX_INDEX),
+        whole_number("graphs", recipe.params.graphs if graphs is None else graphs, 1, MAX_GRAPHS),
         whole_number("shard_size", shard_size, 1, 10**6),
     )
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
-    folder = Path(root) / recipe.name / f"seed-{seed}"
+    folder = Path(root) / recipe.name / f"seed-{order.seed}"
     tick = progress or (lambda done, total: None)
+    if folder.exists() and not replace_existing:
+        return _keep_if_same(folder, order)  # also where nothing can be written, not even a lock
 
-    with explained_disk_errors(folder), build_lock(folder):
-        if folder.exists():
+    with explained_disk_errors(folder), build_lock(folder, wait):
+        if folder.exists() and not replace_existing:
             return _keep_if_same(folder, order)
         plan, rejected = read_sources(
             make_plan(recipe, order.seed, order.graphs), recipe, order.sources, order.seed
         )
         staging = _open_staging(folder, order)
-        missing = [task for task in _tasks(order, plan) if not (staging / task.name).exists()]
+        missing = [task for task in _tasks(order, plan) if not _is_made(staging / task.name)]
         done = order.graphs - sum(task.graphs for task in missing)
         tick(done, order.graphs)
         jobs = min(jobs, max(len(missing), 1))
@@ -99,8 +113,8 @@ def build(
             done += made.graphs
             tick(done, order.graphs)
 
-        shards = ((staging / name, None) for name in order.shard_names)
-        found = survey(shards, recipe, order.seed, plan)
+        shards = ((staging / task.name, task.graphs, None) for task in _tasks(order, plan))
+        found = survey(shards, recipe, order.seed, plan, check_graphs=False)
         if found.problems:
             shutil.rmtree(staging)
             raise _check_failed(recipe, found.problems)
@@ -124,16 +138,22 @@ def build(
         write_atomically(staging / "README.md", data_card(manifest, recipe).encode())
         manifest.save(staging)
         (staging / _ORDER_NAME).unlink()
-        staging.rename(folder)
+        publish(staging, folder)
         return manifest
 
 
 def make_plan(recipe: Recipe, seed: int, graphs: int) -> Plan:
     """Class, group and split of every graph, settled before a graph is drawn."""
-    label, group = generator_module(recipe.generator).plan(recipe.params, graphs)
     draws = rng_for(seed, f"{recipe.name}/splits")
-    split = assign_splits(label, group, recipe.splits.fractions, draws)
-    return Plan(np.arange(graphs), label, group, split)
+    try:
+        label, group = generator_module(recipe.generator).plan(recipe.params, graphs)
+        split = assign_splits(label, group, recipe.splits.fractions, draws)
+        return Plan(np.arange(graphs, dtype=np.int64), label, group, split)
+    except MemoryError:
+        raise InputError(
+            f"graphs: the plan of {graphs} graphs does not fit into memory; "
+            "build fewer, or several seeds"
+        ) from None
 
 
 def read_sources(
@@ -197,10 +217,6 @@ class _Order:
     graphs: int
     shard_size: int
 
-    @property
-    def shard_names(self) -> list[str]:
-        return [f"shard-{i:05d}.h5" for i in range(-(-self.graphs // self.shard_size))]
-
     def to_json(self) -> str:
         return json.dumps(
             {
@@ -216,24 +232,39 @@ class _Order:
 
 
 def _tasks(order: _Order, plan: Plan) -> Iterator[ShardTask]:
-    for i, name in enumerate(order.shard_names):
+    for i, name in enumerate(shard_names(-(-order.graphs // order.shard_size))):
         part = plan.cut(i * order.shard_size, order.shard_size)
         yield ShardTask(name, order.recipe, order.seed, part)
 
 
 def _open_staging(folder: Path, order: _Order) -> Path:
-    """The folder under its temporary name: an earlier one of the same order, or a new one."""
-    staging = folder.with_name(f".{folder.name}.partial")
+    """The folder under its temporary name: an earlier one of the same order, or a new one.
+
+    The name tells the order, so that an unfinished build of something else is left alone.
+    """
+    digest = hashlib.sha256(order.to_json().encode()).hexdigest()
+    staging = folder.with_name(f".{folder.name}.{digest[:16]}.partial")
     order_file = staging / _ORDER_NAME
     if order_file.is_file() and order_file.read_text(encoding="utf-8") == order.to_json():
         log.info("going on with the unfinished build in %s", staging)
         return staging
     if staging.exists():
-        log.info("discarding an unfinished build of something else in %s", staging)
         shutil.rmtree(staging)
     staging.mkdir(parents=True)
     write_atomically(order_file, order.to_json().encode())
     return staging
+
+
+def _is_made(path: Path) -> bool:
+    """Whether an earlier run left this shard, and left it whole."""
+    if not path.exists():
+        return False
+    try:
+        ShardReader(path).check()
+    except DamagedError as error:
+        log.warning("made again: %s", error)
+        return False
+    return True
 
 
 def _keep_if_same(folder: Path, order: _Order) -> Manifest:
@@ -265,7 +296,8 @@ def _keep_if_same(folder: Path, order: _Order) -> Manifest:
             )
     problems = verify(folder)
     if problems:
-        raise DamagedError(f"{problems[0]} ({len(problems)} problems; `verify` lists all)")
+        more = f" (and {len(problems) - 1} more; `verify` lists all)" if problems[1:] else ""
+        raise DamagedError(problems[0] + more)
     log.info("%s is there already and whole", folder)
     return manifest
 

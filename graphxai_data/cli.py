@@ -1,5 +1,6 @@
 """Command line: the only file that prints. Results go to stdout, progress and errors to stderr."""
 
+import io
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graphxai_data import __version__
-from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,6 +38,10 @@ class _Cli(click.Group):
     """A group whose commands end with one clear line instead of a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        # Names and summaries have letters that a terminal in the C locale lacks.
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
         except GraphXAIDataError as error:
@@ -119,6 +124,7 @@ def build(
     was; one that is already there is verified and kept.
     """
     from graphxai_data.build import build as run_build
+    from graphxai_data.manifest import reference_digest
 
     root = root or Path(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
     with _progress_bar(name) as progress:
@@ -136,6 +142,11 @@ def build(
         )
     folder = root / manifest.dataset / f"seed-{manifest.seed}"
     _show_manifest(manifest, folder, as_json)
+    if (reference := reference_digest(manifest)) not in (None, manifest.content_sha256):
+        raise CheckFailedError(
+            f"{folder}: content digest {manifest.content_sha256}, but data/digests.toml has "
+            f"{reference}; please report this with the versions in manifest.json"
+        )
 
 
 @main.command()
@@ -157,7 +168,8 @@ def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) ->
     else:
         click.echo(f"{folder}: whole" + (", every graph proven and reproduced" if full else ""))
     if problems:
-        click.echo(f"Error: {folder}: {len(problems)} problems found", err=True)
+        plural = "" if len(problems) == 1 else "s"
+        click.echo(f"Error: {folder}: {len(problems)} problem{plural} found", err=True)
         sys.exit(1)
 
 
@@ -173,7 +185,8 @@ def info(folder: Path, as_json: bool) -> None:
 
 def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
     if as_json:
-        click.echo(manifest.to_json())
+        extra = {"folder": str(folder), "reference": _reference_verdict(manifest)}
+        click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
     from graphxai_data.record import SPLIT_NAMES
     from graphxai_data.report.card import class_rows, statistics_rows
@@ -199,7 +212,7 @@ def _reference_verdict(manifest: "Manifest") -> str:
         return "none pinned for this recipe, seed and number of graphs"
     if reference == manifest.content_sha256:
         return "matches data/digests.toml"
-    return f"DIFFERS from data/digests.toml ({reference}); please report the versions used"
+    return f"DIFFERS from data/digests.toml ({reference})"
 
 
 @contextmanager
@@ -215,7 +228,7 @@ def _progress_bar(title: str) -> Iterator["Progress"]:
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("graphs, elapsed"),
@@ -223,7 +236,9 @@ def _progress_bar(title: str) -> Iterator["Progress"]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    off = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=off) as bar:
         task = bar.add_task(f"Building {title}", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -249,7 +264,8 @@ def _print(table: "Table") -> None:
     from rich.console import Console
 
     # A pipe has no width: there, lines are as long as they need to be.
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    width = None if sys.stdout.isatty() else 200
+    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Datasets for PyTorch Geometric, straight from the shards: no object per graph, no pickle."""
 
-import shutil
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
@@ -14,14 +15,15 @@ from torch_geometric.explain import Explanation
 from graphxai_data.build import build
 from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
-from graphxai_data.manifest import MANIFEST_NAME, Manifest
+from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES, Feature, Schema
 from graphxai_data.shards import ShardReader
 
+log = logging.getLogger(__name__)
+
 _NODE_LEVEL = ("x", "node_mask")
 _EDGE_LEVEL = ("edge_index", "edge_attr", "edge_mask")
-_GRAPH_LEVEL = ("y", "graph_id", "group", "split")
 
 
 class GraphXAIData(Data):
@@ -77,7 +79,7 @@ class GraphXAIDataset(InMemoryDataset):
         self.name = recipe.name
         self.seed = seed
         self.split = split
-        self.folder = Path(root) / recipe.name / f"seed-{seed}"
+        self.folder = Path(self.root) / recipe.name / f"seed-{seed}"
         self.manifest = self._open_build(recipe, force_reload)
         self._load()
 
@@ -90,7 +92,7 @@ class GraphXAIDataset(InMemoryDataset):
         """Positions of the graphs of each split, as OGB datasets give them."""
         if self.split is not None:
             raise InputError(f"only split '{self.split}' is loaded; load the dataset without split")
-        of_graph = self._data.split
+        of_graph = self._data.split[list(self.indices())]
         return {n: (of_graph == i).nonzero().flatten() for i, n in enumerate(SPLIT_NAMES)}
 
     def to_explanation(self, i: int) -> Explanation:
@@ -102,16 +104,19 @@ class GraphXAIDataset(InMemoryDataset):
         return f"{type(self).__name__}({self.name!r}, {len(self)} graphs, seed={self.seed}{split})"
 
     def _open_build(self, recipe: Recipe, force_reload: bool) -> Manifest:
-        if force_reload and (self.folder / MANIFEST_NAME).is_file():
-            shutil.rmtree(self.folder)
-        if not self.folder.exists():
-            return build(recipe, self.seed, self.root)
+        if force_reload or not self.folder.exists():
+            return build(recipe, self.seed, self.root, replace_existing=force_reload, wait=True)
         manifest = Manifest.load(self.folder)
-        if (manifest.recipe_sha256, manifest.seed) != (recipe.sha256, self.seed):
-            raise InputError(
-                f"{self.folder}: built from another version of recipe '{recipe.name}'; "
-                "pass force_reload=True to build it anew, or use another root"
-            )
+        for key, wanted in (("recipe_sha256", recipe.sha256), ("seed", self.seed)):
+            if getattr(manifest, key) != wanted:
+                raise InputError(
+                    f"{self.folder}: another build of '{recipe.name}' ({key} "
+                    f"{getattr(manifest, key)}, expected {wanted}); "
+                    "pass force_reload=True to build it anew, or use another root"
+                )
+        if manifest.graphs != recipe.params.graphs:
+            usual = recipe.params.graphs
+            log.warning("%s has %d graphs, its recipe %d", self.folder, manifest.graphs, usual)
         return manifest
 
     def _load(self) -> None:
@@ -124,29 +129,44 @@ class GraphXAIDataset(InMemoryDataset):
             self._data, self.slices = self._transformed()
 
     def _assemble(self, columns: list[Columns]) -> tuple[GraphXAIData, dict[str, Tensor]]:
+        node_ptr, edge_ptr = (
+            _join_pointers([c[key] for c in columns]) for key in ("node_ptr", "edge_ptr")
+        )
+        graphs = len(node_ptr) - 1
+        pointers = {
+            "node": node_ptr, "edge": edge_ptr, "graph": torch.arange(graphs + 1),
+        }  # fmt: skip
+        level = dict.fromkeys(_NODE_LEVEL, "node") | dict.fromkeys(_EDGE_LEVEL, "edge")
+        level |= {extra.name: extra.level for extra in self._schema.extras}
+        texts = {
+            extra.name: Texts.join([(c[extra.name], c[f"{extra.name}_ptr"]) for c in columns])
+            for extra in self._schema.extras
+            if extra.level == "text"
+        }
         store = {
             key: torch.from_numpy(
                 np.concatenate([c[key] for c in columns], axis=1 if key == "edge_index" else 0)
             )
             for key in columns[0]
-            if key not in ("node_ptr", "edge_ptr")
-        }
-        pointers = {
-            "node": _join_pointers([c["node_ptr"] for c in columns]),
-            "edge": _join_pointers([c["edge_ptr"] for c in columns]),
+            if key not in texts and not key.endswith("_ptr")
         }
         if self.split is not None:
             wanted = store["split"] == SPLIT_NAMES.index(self.split)
-            store, pointers = _select(store, pointers, wanted)
-        slices = dict.fromkeys(_NODE_LEVEL, pointers["node"])
-        slices |= {key: pointers["edge"] for key in _EDGE_LEVEL if key in store}
-        slices |= {key: torch.arange(len(store["y"]) + 1) for key in _GRAPH_LEVEL}
+            rows = {at: wanted.repeat_interleave(ptr.diff()) for at, ptr in pointers.items()}
+            for key, tensor in store.items():
+                kept = rows[level.get(key, "graph")]
+                store[key] = tensor[:, kept] if key == "edge_index" else tensor[kept]
+            texts = {key: text.take(wanted.nonzero().flatten()) for key, text in texts.items()}
+            pointers = {at: _pointers(ptr.diff()[wanted]) for at, ptr in pointers.items()}
+
+        slices = {key: pointers[level.get(key, "graph")] for key in store}
+        slices |= dict.fromkeys(texts, pointers["graph"])
         store["x"] = _expand(store["x"], self._schema.node_features)
         store["edge_index"] = store["edge_index"].to(torch.int64)
         store["split"] = store["split"].to(torch.int64)
         if self._schema.edge_features is not None:
             store["edge_attr"] = _expand(store["edge_attr"], self._schema.edge_features)
-        return GraphXAIData.from_dict(store), slices
+        return GraphXAIData.from_dict(store | texts), slices
 
     def _transformed(self) -> tuple[Any, Any]:
         graphs = [self.get(i) for i in range(self.len())]
@@ -161,40 +181,97 @@ class GraphXAIDataset(InMemoryDataset):
         return data, slices
 
 
-class BA2Motif(GraphXAIDataset):
-    """BA-2Motif: House or five-cycle (`variant=None`), or one of its variants ("balanced")."""
+class _NamedDataset(GraphXAIDataset):
+    """A dataset whose recipe is known by its class; `variant` is the rest of a recipe's name."""
 
-    def __init__(self, root: str | Path, variant: str | None = None, **options: Any) -> None:
-        super().__init__(root, "ba2motif" + (f"-{variant}" if variant else ""), **options)
+    _recipe: str
+
+    def __init__(
+        self,
+        root: str | Path,
+        seed: int = 0,
+        split: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        pre_transform: Callable[[Any], Any] | None = None,
+        pre_filter: Callable[[Any], bool] | None = None,
+        force_reload: bool = False,
+        *,
+        variant: str | None = None,
+    ) -> None:
+        name = self._recipe + (f"-{variant}" if variant else "")
+        super().__init__(
+            root, name, seed, split, transform, pre_transform, pre_filter, force_reload
+        )
+
+
+class BA2Motif(_NamedDataset):
+    """BA-2Motif: a House or a five-cycle on a Barabási–Albert graph.
+
+    Variant "balanced": without the shortcut that degrees give. Other arguments as for
+    `GraphXAIDataset`.
+    """
+
+    _recipe = "ba2motif"
+
+
+class DiHaloBenzene(_NamedDataset):
+    """Di-Halo-Benzene: one of nine isomers grafted on a ZINC molecule.
+
+    Every graph has its `smiles`, and `smiles_atom` [n]: which atom of
+    `Chem.AddHs(Chem.MolFromSmiles(smiles))` a node is. Variants: "nonet" (all nine isomers on every
+    background), "decoy" (halogens elsewhere, too), "heavy" (no hydrogens). Other arguments as for
+    `GraphXAIDataset`.
+    """
+
+    _recipe = "dihalo"
+
+
+class Texts(Sequence[str]):
+    """Many strings as one array of UTF-8 bytes; each is decoded when it is asked for."""
+
+    def __init__(self, content: npt.NDArray[np.uint8], ptr: npt.NDArray[np.int64]) -> None:
+        self._content = content
+        self._ptr = ptr
+
+    @classmethod
+    def join(cls, parts: list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]]) -> "Texts":
+        """The texts of several shards, one after the other."""
+        content = np.concatenate([content for content, _ in parts])
+        return cls(content, _join_pointers([ptr for _, ptr in parts]).numpy())
+
+    def take(self, chosen: Tensor) -> "Texts":
+        """Some of the texts, in this order."""
+        texts = [self[i].encode() for i in chosen.tolist()]
+        lengths = torch.tensor([len(text) for text in texts], dtype=torch.int64)
+        return Texts(np.frombuffer(b"".join(texts), np.uint8), _pointers(lengths).numpy())
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+
+    def __getitem__(self, i: int | slice) -> str | list[str]:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        i = range(len(self))[i]
+        return self._content[self._ptr[i] : self._ptr[i + 1]].tobytes().decode()
+
+    def __len__(self) -> int:
+        return len(self._ptr) - 1
 
 
 def _join_pointers(pointers: list[Any]) -> Tensor:
-    lengths = np.concatenate([np.diff(p) for p in pointers])
-    return torch.from_numpy(np.concatenate([[0], np.cumsum(lengths)]))
+    return _pointers(torch.from_numpy(np.concatenate([np.diff(p) for p in pointers])))
 
 
-def _select(
-    store: dict[str, Tensor], pointers: dict[str, Tensor], wanted: Tensor
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The graphs for which `wanted` [g] is true."""
-    rows = {level: wanted.repeat_interleave(ptr.diff()) for level, ptr in pointers.items()}
-    kept = {}
-    for key, tensor in store.items():
-        if key == "edge_index":
-            kept[key] = tensor[:, rows["edge"]]
-        elif key in _NODE_LEVEL:
-            kept[key] = tensor[rows["node"]]
-        else:
-            kept[key] = tensor[rows["edge"] if key in _EDGE_LEVEL else wanted]
-    cut = {
-        level: torch.cat([torch.zeros(1, dtype=torch.int64), ptr.diff()[wanted].cumsum(0)])
-        for level, ptr in pointers.items()
-    }
-    return kept, cut
+def _pointers(lengths: Tensor) -> Tensor:
+    return torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
 
 
 def _expand(stored: Tensor, feature: Feature) -> Tensor:
     """[rows, width] float32."""
     if feature.encoding == "dense":
         return stored
-    return torch.eye(feature.width).index_select(0, stored.to(torch.int32))
+    identity = torch.eye(feature.width, dtype=torch.float32, device="cpu")
+    return identity.index_select(0, stored.to(torch.int32))

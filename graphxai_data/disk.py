@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,10 +36,10 @@ def explained_disk_errors(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def build_lock(folder: Path) -> Iterator[None]:
+def build_lock(folder: Path, wait: bool) -> Iterator[None]:
     """One build at a time writes `folder`; a lock dies with its process, so none is ever stale."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=0)
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=-1 if wait else 0)
     try:
         with lock:
             yield
@@ -46,6 +47,20 @@ def build_lock(folder: Path) -> Iterator[None]:
         raise InputError(
             f"{folder}: another process is building here; wait for it, or choose another --root"
         ) from None
+
+
+def publish(staging: Path, folder: Path) -> None:
+    """Give a finished folder its name; what had that name before goes when the new one is there."""
+    if not folder.exists():
+        staging.rename(folder)
+        return
+    old = folder.with_name(f".{folder.name}.replaced")
+    folder.rename(old)
+    staging.rename(folder)
+    if old.is_symlink():
+        old.unlink()
+    else:
+        shutil.rmtree(old)
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -6,8 +6,10 @@ files: no shared disk is needed, and no engine can change a byte.
 
 import logging
 import random
+import re
+import socket
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any, TypeVar
@@ -26,7 +28,7 @@ _DIED = (
     "a worker process died (killed, or out of memory); run the same command again to go on from "
     "the finished shards, with fewer --jobs if memory is short"
 )
-_ADDRESS_SCHEMES = ("tcp://", "tls://", "ws://", "wss://", "ucx://", "inproc://")
+_ADDRESS = re.compile(r"(?:tcp|tls)://(\[[^\]]+\]|[^:/\[\]]+):(\d{1,5})")
 
 
 class WorkerDiedError(GraphXAIDataError):
@@ -59,7 +61,7 @@ def run(
 
 def check_engine(engine: str) -> None:
     """Refuse an engine that does not exist, before any work is done."""
-    if engine not in ("serial", "processes", "dask") and not engine.startswith(_ADDRESS_SCHEMES):
+    if engine not in ("serial", "processes", "dask") and not _ADDRESS.fullmatch(engine):
         raise InputError(
             f"unknown engine '{engine}'; expected serial, processes, dask, "
             "or the address of a running Dask scheduler such as tcp://host:8786"
@@ -103,6 +105,7 @@ def _run_dask(
 ) -> Iterator[Result]:
     try:
         from distributed import as_completed
+        from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
     except ImportError:
         raise InputError(
@@ -125,6 +128,11 @@ def _run_dask(
                 yield result
         except KilledWorker:
             raise WorkerDiedError(_DIED) from None
+        except (CancelledError, CommClosedError) as error:
+            raise WorkerDiedError(
+                f"the Dask scheduler was lost ({error}); run the same command again to go on from "
+                "the finished shards"
+            ) from None
 
 
 @contextmanager
@@ -144,14 +152,30 @@ def _dask_client(engine: str, jobs: int) -> Iterator[Any]:
                     silence_logs=logging.CRITICAL,
                 )
             )
+        else:
+            _knock(engine)
         try:
             client = stack.enter_context(Client(address, timeout="10s", set_as_default=False))
-        except (OSError, TimeoutError, ValueError) as error:
-            raise InputError(
-                f"no Dask scheduler answers at {engine} ({error}); check the address, "
-                "or use --engine dask for a local cluster"
-            ) from None
+        except Exception as error:  # Dask and its transports raise anything here
+            raise _no_answer(engine, error) from None
         yield client
+
+
+def _knock(engine: str) -> None:
+    """Is anybody there at all? A Dask client that nobody answers goes on talking to the log."""
+    address = _ADDRESS.fullmatch(engine)
+    assert address is not None  # noqa: S101 - `check_engine` was asked before
+    try:
+        socket.create_connection((address[1].strip("[]"), int(address[2])), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise _no_answer(engine, error) from None
+
+
+def _no_answer(engine: str, error: Exception) -> InputError:
+    return InputError(
+        f"no Dask scheduler answers at {engine} ({error}); check the address, "
+        "or use --engine dask for a local cluster"
+    )
 
 
 def _checked_threads(client: Any, engine: str) -> int:

@@ -1,5 +1,7 @@
 """The errors a user can meet: each message says what, where, expected, got and the next step."""
 
+import operator
+
 
 class GraphXAIDataError(Exception):
     """Base of all errors raised on purpose; the CLI prints its message as one line."""
@@ -23,6 +25,10 @@ class CheckFailedError(GraphXAIDataError):
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
     """The value itself, or an `InputError` unless it is a whole number from low to high."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = low - 1
+    if isinstance(value, bool) or not low <= number <= high:
         raise InputError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
-    return value
+    return number

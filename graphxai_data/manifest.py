@@ -99,11 +99,18 @@ class Manifest:
             )
         try:
             manifest = parse_table(cls, plain, str(path))
-            parse_table(Summary, manifest.statistics, f"{path}: statistics")
+            parse_table(Summary, manifest.statistics, str(path), "statistics")
             recipe = manifest.load_recipe(f"{path}: recipe")
             whole_number(f"{path}: seed", manifest.seed, 0, MAX_SEED)
         except InputError as error:
             raise DamagedError(f"{error}; {_REBUILD}") from None
+        if tuple(entry.name for entry in manifest.shards) != shard_names(len(manifest.shards)):
+            raise DamagedError(f"{path}: does not list its shards by number; {_REBUILD}")
+        counts = [entry.graphs for entry in manifest.shards]
+        if min(counts, default=0) < 1 or sum(counts) != manifest.graphs:
+            raise DamagedError(
+                f"{path}: counts {manifest.graphs} graphs, its shards {sum(counts)}; {_REBUILD}"
+            )
         if (recipe.sha256, recipe.name) != (manifest.recipe_sha256, manifest.dataset):
             raise DamagedError(f"{path}: does not agree with itself about its recipe; {_REBUILD}")
         return manifest
@@ -118,10 +125,15 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of `manifest.json`."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
+        return json.dumps(asdict(self), indent=2)
 
 
 _REBUILD = "delete the build folder and build again"
+
+
+def shard_names(count: int) -> tuple[str, ...]:
+    """File names of the shards of a build."""
+    return tuple(f"shard-{i:05d}.h5" for i in range(count))
 
 
 def software_versions() -> dict[str, str]:

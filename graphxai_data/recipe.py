@@ -50,6 +50,10 @@ class Expectation:
     value: float
     tolerance: float
 
+    def __post_init__(self) -> None:
+        if self.tolerance < 0:
+            raise ValueError(f"tolerance must not be negative, got {self.tolerance}")
+
 
 @dataclass(frozen=True)
 class Rings:
@@ -96,7 +100,7 @@ class Recipe:
             )
         for key in self.expected:
             if key not in EXPECTABLE:
-                raise ValueError(f"expected: unknown key '{key}'; {nearest(key, EXPECTABLE)}")
+                raise ValueError(f"unknown key 'expected.{key}'; {nearest(key, EXPECTABLE)}")
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> "Recipe":
@@ -112,7 +116,7 @@ class Recipe:
         if set(recipe.sources) != set(generator.SOURCES):
             needs = ", ".join(generator.SOURCES) or "no sources"
             raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
-        params = parse_table(generator.Params, recipe.params, f"{where}: params")
+        params = parse_table(generator.Params, recipe.params, where, "params")
         return dataclasses.replace(recipe, params=params)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +137,11 @@ def find(name_or_path: str | Path) -> Path:
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text or isinstance(name_or_path, Path):
         path = Path(name_or_path)
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError:  # a name that no file system takes
+            there = False
+        if not there:
             raise InputError(f"{path}: no such recipe file; check the path")
         return path
     names = shipped_names()
@@ -154,7 +162,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The parsed file, or an `InputError` that says what is wrong with it."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{_shown(path)}: not valid TOML: {error}") from None
     except OSError as error:
         raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from None

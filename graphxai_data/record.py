@@ -11,6 +11,7 @@ import numpy.typing as npt
 SPLIT_NAMES = ("train", "valid", "test")
 
 Encoding = Literal["onehot", "dense"]
+Level = Literal["node", "graph", "text"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Extra:
     """
 
     name: str
-    level: Literal["node", "graph", "text"]
+    level: Level
     dtype: str = "|u1"
     shape: tuple[int, ...] = ()
 

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 MAX_SEED = 2**63 - 1
 MAX_INDEX = 2**32 - 1
+# The plan of a build (class, group, split) lies in memory: some 90 bytes a graph while it is made.
+MAX_GRAPHS = 10**8
 
 Words = npt.NDArray[np.uint64]
 

@@ -7,12 +7,13 @@ but the data go in, so equal graphs give equal files.
 
 import hashlib
 import math
+import operator
 import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import h5py
 import numpy as np
@@ -21,10 +22,13 @@ import numpy.typing as npt
 from graphxai_data.columns import Columns, pack, unpack
 from graphxai_data.digest import shard_digest
 from graphxai_data.disk import write_atomically
-from graphxai_data.errors import DamagedError
-from graphxai_data.record import Encoding, Extra, Feature, GraphRecord, Schema
+from graphxai_data.errors import CheckFailedError, DamagedError
+from graphxai_data.invariants import check_columns, wrong_shape
+from graphxai_data.record import Encoding, Extra, Feature, GraphRecord, Level, Schema
 
 SCHEMA_VERSION = 1
+
+T = TypeVar("T")
 _USUAL = {
     "node_ptr", "edge_ptr", "x", "edge_index", "edge_attr", "y", "node_mask", "edge_mask", "split",
     "graph_id", "group",
@@ -37,7 +41,8 @@ _CLOSE_AT_ONCE.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
 class ShardWriter:
     """Collects records and publishes them as one shard when the `with` block ends well.
 
-    After an exception nothing is written: a file under `path` is always a whole shard.
+    After an exception, or if a graph is not valid, nothing is written: a file under `path` is
+    always a whole shard.
     """
 
     def __init__(
@@ -55,6 +60,8 @@ class ShardWriter:
 
     def add(self, record: GraphRecord, *, graph_id: int, split: int) -> None:
         """Append one graph; split is 0 train, 1 valid, 2 test."""
+        if problem := wrong_shape(record, self._schema):
+            raise CheckFailedError(f"graph {graph_id}: {problem}")
         self._records.append(record)
         self._graph_ids.append(graph_id)
         self._splits.append(split)
@@ -73,6 +80,8 @@ class ShardWriter:
             np.array(self._graph_ids, np.int64),
             np.array(self._splits, np.uint8),
         )
+        if problems := check_columns(columns, self._schema):
+            raise CheckFailedError(f"{self.path}: nothing written; " + "; ".join(problems))
         write_atomically(self.path, shard_bytes(columns, self._schema, **self._identity))
 
 
@@ -84,7 +93,7 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
         schema: what they have in common.
         identity: `dataset`, `recipe_sha256` and `seed`, stored as file attributes.
     """
-    stored = _narrowed(columns)
+    stored = {name: _little_endian(array) for name, array in _narrowed(columns).items()}
     with h5py.File("shard", "w", driver="core", backing_store=False, libver=("v110", "v110")) as f:
         f.attrs["schema_version"] = SCHEMA_VERSION
         f.attrs["num_classes"] = schema.num_classes
@@ -142,8 +151,8 @@ class ShardReader:
             raise _unreadable(self.path, error) from None
 
     def _read(self, file: h5py.h5f.FileID, image: bytes) -> None:
-        _check_version(_read_attribute(file, "schema_version"), self.path)
-        self.sha256: str = _read_attribute(file, "sha256")
+        _check_version(_read_attribute(file, "schema_version", int), self.path)
+        self.sha256 = _read_attribute(file, "sha256", str)
         self.columns: Columns = {}
         features: dict[str, Feature] = {}
         extras = []
@@ -154,15 +163,15 @@ class ShardReader:
             if name in ("x", "edge_attr"):
                 # One-hot features are bytes, dense ones are not.
                 encoding: Encoding = "onehot" if self.columns[name].dtype == np.uint8 else "dense"
-                features[name] = Feature(_read_attribute(array_id, "width"), encoding)
+                features[name] = Feature(_read_attribute(array_id, "width", int), encoding)
             elif name not in _USUAL and not name.endswith("_ptr"):
-                level = _read_attribute(array_id, "level")
+                level = cast(Level, _read_attribute(array_id, "level", str))
                 array = self.columns[name]
                 extras.append(Extra(name, level, array.dtype.str, array.shape[1:]))
         self.schema = Schema(
             node_features=features["x"],
             edge_features=features.get("edge_attr"),
-            num_classes=_read_attribute(file, "num_classes"),
+            num_classes=_read_attribute(file, "num_classes", int),
             extras=tuple(extras),
         )
         if problem := _layout_problem(self.columns, self.schema):
@@ -173,7 +182,8 @@ class ShardReader:
         """The file attributes `dataset`, `recipe_sha256` and `seed`."""
         try:
             with h5py.File(self.path, "r") as file:
-                return {name: file.attrs[name] for name in _IDENTITY}
+                identity = {name: file.attrs[name] for name in _IDENTITY}
+            return identity | {"seed": operator.index(identity["seed"])}
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
 
@@ -196,6 +206,10 @@ class ShardReader:
 
     def __iter__(self) -> Iterator[GraphRecord]:
         return (self[i] for i in range(len(self)))
+
+
+def _little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 
 def _narrowed(columns: Columns) -> Columns:
@@ -242,7 +256,7 @@ def _cut(dataset: h5py.h5d.DatasetID, image: bytes) -> npt.NDArray[Any]:
     return np.frombuffer(image, dtype, count, offset).reshape(shape)
 
 
-def _read_attribute(location: Any, name: str) -> Any:
+def _read_attribute(location: Any, name: str, kind: type[T]) -> T:
     attribute = h5py.h5a.open(location, name.encode())
     # Text of variable length lies in a heap without checksums, where one wrong bit can make HDF5
     # loop for ever; what every reader needs is of fixed size.
@@ -251,7 +265,10 @@ def _read_attribute(location: Any, name: str) -> Any:
     value = np.empty((), attribute.dtype)
     attribute.read(value)
     plain = value.item()
-    return plain.decode() if isinstance(plain, bytes) else plain
+    plain = plain.decode() if isinstance(plain, bytes) else plain
+    if type(plain) is not kind:
+        raise ValueError(f"attribute '{name}' is not of type {kind.__name__}")
+    return plain
 
 
 def _layout_problem(columns: Columns, schema: Schema) -> str | None:
@@ -262,15 +279,15 @@ def _layout_problem(columns: Columns, schema: Schema) -> str | None:
             return problem
     nodes, edges = int(columns["node_ptr"][-1]), int(columns["edge_ptr"][-1])
     expected: dict[str, tuple[np.dtype[Any] | None, tuple[int, ...]]] = {
-        "node_ptr": (np.dtype("i8"), (graphs + 1,)),
-        "edge_ptr": (np.dtype("i8"), (graphs + 1,)),
+        "node_ptr": (np.dtype("<i8"), (graphs + 1,)),
+        "edge_ptr": (np.dtype("<i8"), (graphs + 1,)),
         "edge_index": (None, (2, edges)),
         "node_mask": (np.dtype("?"), (nodes,)),
         "edge_mask": (np.dtype("?"), (edges,)),
         "split": (np.dtype("u1"), (graphs,)),
         "x": _stored_layout(schema.node_features, nodes),
     }
-    expected |= {name: (np.dtype("i8"), (graphs,)) for name in ("y", "graph_id", "group")}
+    expected |= {name: (np.dtype("<i8"), (graphs,)) for name in ("y", "graph_id", "group")}
     if schema.edge_features is not None:
         expected["edge_attr"] = _stored_layout(schema.edge_features, edges)
     rows = {"node": nodes, "graph": graphs}
@@ -295,7 +312,7 @@ def _layout_problem(columns: Columns, schema: Schema) -> str | None:
 
 
 def _pointer_problem(name: str, values: npt.NDArray[Any], graphs: int) -> str | None:
-    if values.dtype != np.int64 or values.shape != (graphs + 1,):
+    if values.dtype != np.dtype("<i8") or values.shape != (graphs + 1,):
         return f"'{name}' is not [graphs + 1] int64"
     if values[0] != 0 or (np.diff(values) < 0).any():
         return f"'{name}' does not rise from 0"
@@ -305,4 +322,4 @@ def _pointer_problem(name: str, values: npt.NDArray[Any], graphs: int) -> str | 
 def _stored_layout(feature: Feature, rows: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
     if feature.encoding == "onehot":
         return np.dtype("u1"), (rows,)
-    return np.dtype("f4"), (rows, feature.width)
+    return np.dtype("<f4"), (rows, feature.width)

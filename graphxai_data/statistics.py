@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.columns import Columns
-from graphxai_data.record import SPLIT_NAMES
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """Graphs in each split."""
+
+    train: int
+    valid: int
+    test: int
 
 
 @dataclass(frozen=True)
@@ -19,8 +27,8 @@ class Summary:
     edges_mean: float
     rationale_nodes_mean: float
     classes: dict[str, int]
-    splits: dict[str, int]
-    class_splits: dict[str, dict[str, int]]
+    splits: SplitCounts
+    class_splits: dict[str, SplitCounts]
 
 
 @dataclass
@@ -64,13 +72,7 @@ class Statistics:
             edges_mean=self.edges / self.graphs,
             rationale_nodes_mean=self.rationale_nodes / self.graphs,
             classes={str(label): sum(counts) for label, counts in per_class.items()},
-            splits={
-                name: sum(counts[i] for counts in per_class.values())
-                for i, name in enumerate(SPLIT_NAMES)
-            },
-            class_splits={
-                str(label): dict(zip(SPLIT_NAMES, counts, strict=True))
-                for label, counts in per_class.items()
-            },
+            splits=SplitCounts(*(sum(c[i] for c in per_class.values()) for i in range(3))),
+            class_splits={str(label): SplitCounts(*c) for label, c in per_class.items()},
         )
         return asdict(summary)

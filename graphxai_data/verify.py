@@ -1,5 +1,6 @@
 """Verify: is a build whole, is it what its recipe and seed give, and is its ground truth true?"""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from graphxai_data.sources import find_sources
 from graphxai_data.validate import survey
 
 _MOST_PROVEN = 10_000
+_SURELY_PLANNED = 1_000_000
 
 
 def verify(
@@ -43,21 +45,26 @@ def verify(
     except DamagedError as error:
         return [str(error)]
     recipe = manifest.load_recipe()
-    names = [entry.name for entry in manifest.shards]
-    expected_names = [f"shard-{i:05d}.h5" for i in range(len(names))]
-    if names != expected_names:
-        return [f"{folder}: manifest.json does not list {expected_names[:1]}... in order"]
-
-    in_shards = sum(entry.graphs for entry in manifest.shards)
-    if manifest.graphs != in_shards or not 1 <= in_shards <= _bytes_on_disk(folder, names):
-        return [f"{folder}: manifest.json counts {manifest.graphs} graphs, its shards {in_shards}"]
+    shards = [(folder / entry.name, entry.graphs, entry.file_sha256) for entry in manifest.shards]
+    problems = [
+        f"{path}: no such shard; build the dataset again"
+        for path, _, _ in shards
+        if not path.is_file()
+    ]
+    named_seed = re.fullmatch(r"seed-(\d+)", folder.resolve().name)
+    if named_seed and int(named_seed.group(1)) != manifest.seed:
+        problems.append(f"{folder}: is named {folder.name}, but holds seed {manifest.seed}")
+    if not problems and manifest.graphs > max(_SURELY_PLANNED, _bytes_of(shards)):
+        # No build has more graphs than bytes; what a manifest claims beyond that is not planned.
+        problems.append(f"{folder}: manifest.json claims {manifest.graphs} graphs, more than fit")
+    if problems:
+        return problems
 
     plan = make_plan(recipe, manifest.seed, manifest.graphs)
-    shards = ((folder / entry.name, entry.file_sha256) for entry in manifest.shards)
     found = survey(shards, recipe, manifest.seed, plan)
     problems = found.problems
-    strays = {path.name for path in folder.glob("shard-*.h5")} - set(names)
-    problems += [f"{folder / name}: not listed in manifest.json" for name in sorted(strays)]
+    strays = set(folder.glob("shard-*.h5")) - {path for path, _, _ in shards}
+    problems += [f"{path}: not listed in manifest.json" for path in sorted(strays)]
     if problems:
         return problems
     for key in ("content_sha256", "statistics"):
@@ -77,9 +84,8 @@ def verify(
     return problems
 
 
-def _bytes_on_disk(folder: Path, names: list[str]) -> int:
-    """No build has more graphs than bytes: what a manifest claims beyond that is not planned."""
-    return sum((folder / name).stat().st_size for name in names if (folder / name).is_file())
+def _bytes_of(shards: list[tuple[Path, int, str]]) -> int:
+    return sum(path.stat().st_size for path, _, _ in shards)
 
 
 def _disproved(folder: Path, manifest: Manifest, recipe: Recipe, full: bool) -> Iterator[str]:

@@ -94,7 +94,7 @@ def test_a_split_holds_exactly_its_graphs(
 
 def test_twins_lie_in_one_split(reference_root: Path) -> None:
     groups = [
-        set(BA2Motif(reference_root, "balanced", split=s)._data.group.tolist())
+        set(BA2Motif(reference_root, split=s, variant="balanced")._data.group.tolist())
         for s in ("train", "valid", "test")
     ]
     assert len(set.union(*groups)) == sum(map(len, groups)) == 500
@@ -154,7 +154,7 @@ def test_a_build_of_another_recipe_under_this_name_is_refused(
     tmp_path: Path, recipe_file: object
 ) -> None:
     GraphXAIDataset(tmp_path, recipe_file(("graphs = 1000", "graphs = 30")))
-    with pytest.raises(InputError, match="built from another version of recipe 'ba2motif'"):
+    with pytest.raises(InputError, match="another build of 'ba2motif' .recipe_sha256"):
         BA2Motif(tmp_path)
 
 
@@ -162,7 +162,7 @@ def test_wrong_wishes_are_refused(dataset: BA2Motif, reference_root: Path) -> No
     with pytest.raises(InputError, match="split: expected one of train, valid, test, got 'val'"):
         BA2Motif(reference_root, split="val")
     with pytest.raises(InputError, match="unknown dataset 'ba2motif-balance'"):
-        BA2Motif(reference_root, "balance")
+        BA2Motif(reference_root, variant="balance")
     part = BA2Motif(reference_root, split="test")
     with pytest.raises(InputError, match="only split 'test' is loaded"):
         part.get_idx_split()

@@ -5,6 +5,7 @@ of the five motif nodes. The base has m = 1 (a tree): the paper's mean numbers o
 admit nothing else. The `colour` features and the twins belong to `ba2motif-balanced`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -27,7 +28,7 @@ from graphxai_data.columns import (
 )
 from graphxai_data.findings import Findings
 from graphxai_data.record import Feature, GraphRecord, Plan, Schema
-from graphxai_data.seeds import MAX_INDEX, Words, below, rng_for, uniform
+from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for, uniform
 
 SOURCES = ()
 MOTIF_NODES = 5
@@ -63,9 +64,9 @@ class Params:
     twins: bool
 
     def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_INDEX:
-            raise ValueError(f"graphs must be from 1 to {MAX_INDEX}, got {self.graphs}")
-        if len(self.motifs) != 2 or not set(self.motifs) <= MOTIFS.keys():
+        if not 1 <= self.graphs <= MAX_GRAPHS:
+            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
+        if len(self.motifs) != 2 or len(set(self.motifs) & MOTIFS.keys()) != 2:
             raise ValueError(f"motifs must be two of {', '.join(MOTIFS)}, got {self.motifs}")
         if not 2 <= self.base_nodes_min <= 100:
             raise ValueError(f"base_nodes_min must be from 2 to 100, got {self.base_nodes_min}")
@@ -208,6 +209,14 @@ def check(params: Params, columns: Columns) -> list[str]:
     return findings.problems
 
 
+# Not from the table that the generator uses.
+_MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
+    "house": nx.house_graph,
+    "cycle": lambda: nx.cycle_graph(5),
+    "k23": lambda: nx.complete_bipartite_graph(2, 3),
+}
+
+
 class Prover:
     """The same claims about one graph, by networkx and by nothing that `check` uses."""
 
@@ -229,7 +238,7 @@ class Prover:
         marked = {tuple(sorted(e)) for e in record.edge_index[:, record.edge_mask].T.tolist()}
         if marked != {tuple(sorted(e)) for e in inside.edges}:
             problems.append("edge_mask is not the set of edges inside the motif")
-        found = [nx.is_isomorphic(inside, nx.Graph(MOTIFS[name])) for name in self._params.motifs]
+        found = [nx.is_isomorphic(inside, _MOTIFS_OF_NETWORKX[n]()) for n in self._params.motifs]
         motif_colours = {int(record.x[node].argmax()) for node in motif_nodes}
         flip = motif_colours == {1} if self._params.features == "colour" else False
         if sum(found) != 1 or found.index(True) ^ flip != record.y:

@@ -28,7 +28,7 @@ from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
 from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure, insert_branches
 from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
-from graphxai_data.seeds import MAX_INDEX, Words, below, rng_for
+from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for
 from graphxai_data.sources import Source
 
 SOURCES = ("zinc",)
@@ -72,8 +72,8 @@ class Params:
     decoys: bool
 
     def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_INDEX:
-            raise ValueError(f"graphs must be from 1 to {MAX_INDEX}, got {self.graphs}")
+        if not 1 <= self.graphs <= MAX_GRAPHS:
+            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
         if not self.halogens or not set(self.halogens) <= {"F", "Cl", "Br", "I"}:
             raise ValueError(f"halogens must be of F, Cl, Br, I, got {self.halogens}")
         if not self.positions or not set(self.positions) <= PLACES.keys():

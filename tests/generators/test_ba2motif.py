@@ -11,10 +11,10 @@ from graphxai_data.build import make_plan
 from graphxai_data.columns import unpack
 from graphxai_data.generators import ba2motif
 from graphxai_data.generators.ba2motif import MOTIFS, Params
+from graphxai_data.invariants import check_columns
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import GraphRecord, Plan
 from graphxai_data.seeds import rng_for
-from graphxai_data.validate import check_columns
 
 RECIPES = ["ba2motif", "ba2motif-balanced"]
 

@@ -1,0 +1,104 @@
+"""What holds for graphs of every dataset, checked for many at once."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.columns import Columns, global_edges, graph_of_edge, graph_of_node, pack
+from graphxai_data.findings import Findings
+from graphxai_data.record import Feature, GraphRecord, Schema
+
+
+def check_record(record: GraphRecord, schema: Schema) -> list[str]:
+    """Problems of a single record."""
+    columns = pack([record], schema, np.zeros(1, np.int64), np.zeros(1, np.uint8))
+    return check_columns(columns, schema)
+
+
+def wrong_shape(record: GraphRecord, schema: Schema) -> str | None:
+    """Which array of a record has another type or shape than its schema and its graph demand."""
+    nodes, edges = len(record.x), record.edge_index.shape[-1]
+    edge_width = schema.edge_features.width if schema.edge_features else 0
+    for name, dtype, shape in (
+        ("x", np.float32, (nodes, schema.node_features.width)),
+        ("edge_index", np.int64, (2, edges)),
+        ("edge_attr", np.float32, (edges, edge_width)),
+        ("node_mask", np.bool_, (nodes,)),
+        ("edge_mask", np.bool_, (edges,)),
+    ):
+        array = getattr(record, name)
+        if name == "edge_attr" and array is None and schema.edge_features is None:
+            continue
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
+            found = f"{getattr(array, 'dtype', type(array))} {getattr(array, 'shape', '')}"
+            return f"{name} is {found}, expected {np.dtype(dtype)} {shape}"
+    return None
+
+
+def check_columns(columns: Columns, schema: Schema) -> list[str]:
+    """Problems of graphs that hold for no dataset: every graph here is simple and undirected."""
+    findings = Findings(columns)
+    graphs = len(columns["y"])
+    sizes = np.diff(columns["node_ptr"].astype(np.int64))
+    findings.require(sizes > 0, "has no nodes")
+
+    owner = graph_of_edge(columns)
+    ends = columns["edge_index"].astype(np.int64)
+    in_range = (ends[0] < sizes[owner]) & (ends[1] < sizes[owner]) & (ends >= 0).all(axis=0)
+    findings.require(_all_per_graph(in_range, owner, graphs), "an edge ends outside the graph")
+    if findings.problems:
+        return findings.problems  # the rest would index with these
+
+    source, target = global_edges(columns)
+    total = max(len(columns["x"]), 1)
+    code, reverse = source * total + target, target * total + source
+    rising = np.diff(code, prepend=-1) > 0
+    findings.require(_all_per_graph(rising, owner, graphs), "edges are not sorted and distinct")
+    findings.require(_all_per_graph(source != target, owner, graphs), "has a self-loop")
+    back = np.searchsorted(code, reverse).clip(max=max(len(code) - 1, 0))
+    mutual = code[back] == reverse
+    findings.require(_all_per_graph(mutual, owner, graphs), "an edge lacks its reverse")
+    if "edge_attr" in columns:
+        attributes = _as_matrix(columns["edge_attr"])
+        alike = (attributes == attributes[back]).all(axis=1)
+        findings.require(
+            _all_per_graph(alike, owner, graphs), "an edge and its reverse have other features"
+        )
+
+    mask = columns["node_mask"].astype(bool)
+    inside = np.bincount(graph_of_node(columns)[mask], minlength=graphs)
+    findings.require((inside > 0) & (inside < sizes), "the rationale is empty or the whole graph")
+    findings.require(
+        _all_per_graph(columns["edge_mask"] == (mask[source] & mask[target]), owner, graphs),
+        "edge_mask is not the set of edges inside the rationale",
+    )
+    label = columns["y"].astype(np.int64)
+    findings.require((label >= 0) & (label < schema.num_classes), "its class does not exist")
+    findings.require(columns["split"].astype(np.int64) <= 2, "its split does not exist")
+    for name, feature, row_owner in (
+        ("x", schema.node_features, graph_of_node(columns)),
+        ("edge_attr", schema.edge_features, owner),
+    ):
+        if feature is not None:
+            valid = _valid_rows(columns[name], feature)
+            findings.require(_all_per_graph(valid, row_owner, graphs), f"{name} is not valid")
+    return findings.problems
+
+
+def _all_per_graph(
+    holds: npt.NDArray[np.bool_], owner: npt.NDArray[np.int64], graphs: int
+) -> npt.NDArray[np.bool_]:
+    """[g] whether `holds` is true for all rows of a graph."""
+    result: npt.NDArray[np.bool_] = np.bincount(owner[~holds], minlength=graphs) == 0
+    return result
+
+
+def _as_matrix(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return stored if stored.ndim == 2 else stored[:, None]
+
+
+def _valid_rows(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.bool_]:
+    rows = _as_matrix(stored)
+    valid = rows < feature.width if feature.encoding == "onehot" else np.isfinite(rows)
+    return np.asarray(valid.all(axis=1))
