@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 
 _ORDER_NAME = "order.json"
+_PICTURE_NAME = "classes.svg"
 
 
 def build(
@@ -135,7 +136,8 @@ def build(
             },
             versions=software_versions(),
         )
-        write_atomically(staging / "README.md", data_card(manifest, recipe).encode())
+        picture = _draw_classes(recipe, staging)
+        write_atomically(staging / "README.md", data_card(manifest, recipe, picture).encode())
         manifest.save(staging)
         (staging / _ORDER_NAME).unlink()
         publish(staging, folder)
@@ -265,6 +267,16 @@ def _is_made(path: Path) -> bool:
         log.warning("made again: %s", error)
         return False
     return True
+
+
+def _draw_classes(recipe: Recipe, folder: Path) -> str | None:
+    """Draw one graph of each class into the folder, where there is a way to draw them."""
+    generator = generator_module(recipe.generator)
+    if not hasattr(generator, "picture"):
+        return None
+    shard = ShardReader(folder / shard_names(1)[0])
+    write_atomically(folder / _PICTURE_NAME, generator.picture(recipe.params, shard).encode())
+    return _PICTURE_NAME
 
 
 def _keep_if_same(folder: Path, order: _Order) -> Manifest:

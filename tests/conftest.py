@@ -16,14 +16,15 @@ from click.testing import CliRunner, Result
 
 from graphxai_data.build import build
 from graphxai_data.cli import main
+from graphxai_data.recipe import shipped_names
 
 
 @pytest.fixture(scope="session")
 def reference_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Root with the reference builds of both BA-2Motif recipes; not to be changed."""
+    """Root with the reference builds of all recipes; not to be changed."""
     root = tmp_path_factory.mktemp("reference")
-    build("ba2motif", root=root, engine="serial")
-    build("ba2motif-balanced", root=root, engine="serial")
+    for name in shipped_names():
+        build(name, root=root)
     return root
 
 

@@ -130,7 +130,7 @@ def test_after_kill_9_a_build_goes_on_and_ends_with_the_same_digest(tmp_path: Pa
             if int(line) >= 100:
                 process.send_signal(signal.SIGKILL)
                 break
-    partial = tmp_path / "killed/ba2motif/.seed-0.partial"
+    (partial,) = (tmp_path / "killed/ba2motif").glob(".seed-0.*.partial")
     kept = {path.name: path.stat().st_mtime_ns for path in partial.glob("*.h5")}
     assert 10 <= len(kept) < 40
     assert not (tmp_path / "killed/ba2motif/seed-0").exists()
@@ -147,28 +147,35 @@ def test_after_kill_9_a_build_goes_on_and_ends_with_the_same_digest(tmp_path: Pa
     assert not partial.exists()
 
 
-def test_an_unfinished_build_of_something_else_is_not_used(tmp_path: Path) -> None:
-    partial = tmp_path / "ba2motif/.seed-0.partial"
-    partial.mkdir(parents=True)
-    (partial / "order.json").write_text("{}")
-    (partial / "shard-00000.h5").write_text("left over")
-    build("ba2motif", root=tmp_path, graphs=20, engine="serial")
-    assert verify(tmp_path / "ba2motif/seed-0") == []
+def _interrupted(root: Path, graphs: int) -> Path:
+    """An unfinished build with two of its shards of ten graphs."""
 
-
-def test_a_damaged_left_over_shard_is_not_published(tmp_path: Path) -> None:
     def stop(done: int, total: int) -> None:
         if done == 20:
             raise KeyboardInterrupt
 
+    before = set(root.rglob("*.partial"))
     with pytest.raises(KeyboardInterrupt):
-        build("ba2motif", root=tmp_path, graphs=40, shard_size=10, progress=stop, engine="serial")
-    (tmp_path / "ba2motif/.seed-0.partial/shard-00000.h5").write_text("damaged")
-    with pytest.raises(CheckFailedError, match="nothing published.*shard-00000.h5"):
-        build("ba2motif", root=tmp_path, graphs=40, shard_size=10, engine="serial")
-    assert not (tmp_path / "ba2motif/seed-0").exists()
+        build("ba2motif", root=root, graphs=graphs, shard_size=10, progress=stop, engine="serial")
+    (partial,) = set(root.rglob("*.partial")) - before
+    return partial
+
+
+def test_an_unfinished_build_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    other = _interrupted(tmp_path, graphs=60)
     build("ba2motif", root=tmp_path, graphs=40, shard_size=10, engine="serial")
+    assert len(list(other.glob("shard-*.h5"))) == 2
     assert verify(tmp_path / "ba2motif/seed-0") == []
+
+
+def test_a_damaged_left_over_shard_is_made_again_and_the_others_kept(tmp_path: Path) -> None:
+    partial = _interrupted(tmp_path, graphs=40)
+    (partial / "shard-00000.h5").write_text("damaged")
+    kept = (partial / "shard-00001.h5").stat().st_mtime_ns
+    build("ba2motif", root=tmp_path, graphs=40, shard_size=10, engine="serial")
+    folder = tmp_path / "ba2motif/seed-0"
+    assert verify(folder) == []
+    assert (folder / "shard-00001.h5").stat().st_mtime_ns == kept
 
 
 def test_an_identical_build_is_verified_and_kept(small_build: Path) -> None:
@@ -258,7 +265,7 @@ def tiny_disk(tmp_path: Path) -> Path:
 def test_a_full_disk_stops_the_build_clearly_and_finished_shards_are_kept(tiny_disk: Path) -> None:
     with pytest.raises(DiskFullError, match="No space left on device; make room and run the same"):
         build("ba2motif", root=tiny_disk, graphs=1000, shard_size=100, engine="serial")
-    kept = list((tiny_disk / "ba2motif/.seed-0.partial").glob("shard-*.h5"))
+    kept = list(tiny_disk.rglob("shard-*.h5"))
     assert kept
     for path in kept:
         ShardReader(path).check()
@@ -270,8 +277,8 @@ def test_a_full_disk_stops_the_build_clearly_and_finished_shards_are_kept(tiny_d
         ({"seed": -1}, "seed: expected a whole number from 0 to 9223372036854775807, got -1"),
         ({"seed": 2**63}, "seed: expected a whole number from 0"),
         ({"seed": 1.5}, "seed: expected a whole number from 0"),
-        ({"graphs": 0}, "graphs: expected a whole number from 1 to 4294967295, got 0"),
-        ({"graphs": 10**12}, "graphs: expected a whole number from 1 to 4294967295"),
+        ({"graphs": 0}, "graphs: expected a whole number from 1 to 100000000, got 0"),
+        ({"graphs": 10**12}, "graphs: expected a whole number from 1 to 100000000"),
         ({"shard_size": 0}, "shard_size: expected a whole number from 1 to 1000000, got 0"),
         ({"jobs": 0}, "jobs: expected a whole number from 1 to 4096, got 0"),
         ({"engine": "spark"}, "unknown engine 'spark'"),
@@ -284,6 +291,48 @@ def test_senseless_wishes_are_refused_before_anything_is_written(
     with pytest.raises(InputError, match=message):
         build("ba2motif", root=tmp_path, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_replacing_keeps_the_old_build_until_the_new_one_is_whole(
+    small_build: Path, recipe_file: Callable[..., Path]
+) -> None:
+    root = small_build.parent.parent
+    before = (small_build / "manifest.json").read_bytes()
+    wrong = recipe_file(("value = 23.70", "value = 30.0"))
+    with pytest.raises(CheckFailedError):
+        build(wrong, root=root, engine="serial", replace_existing=True)
+    assert (small_build / "manifest.json").read_bytes() == before
+    build("ba2motif", root=root, graphs=50, engine="serial", replace_existing=True)
+    assert Manifest.load(small_build).graphs == 50
+    assert verify(small_build) == []
+    assert not list(small_build.parent.glob(".seed-0.replaced"))
+
+
+def test_an_existing_build_is_kept_where_nothing_can_be_written(small_build: Path) -> None:
+    (small_build.parent / ".seed-0.lock").unlink()
+    (small_build.parent / ".seed-0.lock").mkdir()  # as good as a disk that cannot be written
+    root = small_build.parent.parent
+    assert build("ba2motif", root=root, graphs=40, shard_size=10).graphs == 40
+
+
+WAITING = """
+import sys
+from graphxai_data.build import build
+print(build("ba2motif", root=sys.argv[1], graphs=60, engine="serial", wait=True).content_sha256)
+"""
+
+
+def test_many_processes_may_ask_for_the_same_dataset_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WAITING, str(tmp_path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    digests = {process.communicate(timeout=60)[0] for process in running}
+    assert len(digests) == 1
+    assert all(process.returncode == 0 for process in running)
+
+
+def test_small_builds_have_every_split_that_the_shares_allow(tmp_path: Path) -> None:
+    manifest = build("ba2motif", root=tmp_path, graphs=10, engine="serial")
+    assert manifest.statistics["splits"] == {"train": 7, "valid": 2, "test": 1}
 
 
 def test_statistics_outside_the_recipes_tolerance_stop_a_build(

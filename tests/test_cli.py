@@ -32,7 +32,7 @@ def test_list_shows_every_recipe(cli: Cli) -> None:
         assert name in result.stdout
     rows = json.loads(cli("list", "--json").stdout)
     assert [row["name"] for row in rows] == shipped_names()
-    assert rows[0]["graphs"] == 1000
+    assert {row["name"]: row["graphs"] for row in rows}["ba2motif"] == 1000
 
 
 def test_build_verify_and_info_tell_one_story(cli: Cli, tmp_path: Path) -> None:
@@ -53,8 +53,10 @@ def test_json_is_the_manifest_and_nothing_else(cli: Cli, tmp_path: Path) -> None
     built = cli("build", "ba2motif", "--root", tmp_path, "--graphs", 20, "--json")
     folder = tmp_path / "ba2motif" / "seed-0"
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert json.loads(built.stdout) == manifest
-    assert json.loads(cli("info", folder, "--json").stdout) == manifest
+    reference = "none pinned for this recipe, seed and number of graphs"
+    expected = manifest | {"folder": str(folder), "reference": reference}
+    assert json.loads(built.stdout) == expected
+    assert json.loads(cli("info", folder, "--json").stdout) == expected
     verified = json.loads(cli("verify", folder, "--json").stdout)
     assert verified == {"folder": str(folder), "full": False, "problems": []}
 
@@ -97,6 +99,9 @@ def test_progress_goes_to_stderr_and_results_to_stdout(tmp_path: Path) -> None:
         (["ba3motif"], ["unknown dataset 'ba3motif'; did you mean 'ba2motif'?"]),
         (["nothing-like-it"], ["unknown dataset", "known: ba2motif"]),
         (["none.toml"], ["none.toml: no such recipe file"]),
+        (["[/x].toml"], ["[/x].toml: no such recipe file"]),
+        (["ba2motif", "--engine", "tcp://127.0.0.1:abc"], ["unknown engine"]),
+        (["ba2motif", "--engine", "tcp://127.0.0.1:9"], ["no Dask scheduler answers"]),
         (["ba2motif", "--seed", "-1"], ["seed: expected a whole number from 0", "got -1"]),
         (["ba2motif", "--seed", str(2**70)], ["seed: expected a whole number from 0"]),
         (["ba2motif", "--graphs", "0"], ["graphs: expected a whole number from 1"]),
@@ -122,7 +127,7 @@ def test_a_bad_recipe_gets_one_clear_line_and_exit_2(
 ) -> None:
     path = recipe_file(("graphs = 1000", "grafs = 1000"))
     result = cli("build", path, "--root", tmp_path)
-    _one_clear_line(result, 2, f"{path}: params: unknown key 'grafs'; did you mean 'graphs'?")
+    _one_clear_line(result, 2, f"{path}: unknown key 'params.grafs'; did you mean 'graphs'?")
 
 
 @pytest.mark.parametrize("option", [["--seed", "x"], ["--nonsense"], []])
@@ -188,10 +193,27 @@ def test_a_damaged_build_is_named_by_verify_and_kept_by_build(
     result = cli("verify", small_build)
     assert result.exit_code == 1
     assert str(path) in result.stdout
-    assert "problems found" in result.stderr
+    assert "1 problem found" in result.stderr
     root = small_build.parent.parent
     again = cli("build", "ba2motif", "--root", root, "--graphs", 40, "--shard-size", 10)
     _one_clear_line(again, 1, str(path))
+
+
+def test_a_terminal_without_unicode_is_no_obstacle(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "graphxai_data.cli"]
+    for arguments in (["list"], ["build", "ba2motif", "--graphs", "9", "--root", str(tmp_path)]):
+        subprocess.run([*command, *arguments], env=environment, check=True, capture_output=True)
+
+
+def test_a_build_that_differs_from_the_reference_exits_1_every_time(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphxai_data.manifest.reference_digest", lambda manifest: "0" * 64)
+    for _ in range(2):
+        result = cli("build", "ba2motif", "--graphs", 20, "--root", tmp_path)
+        assert result.exit_code == 1
+        assert "data/digests.toml" in result.stderr
 
 
 def test_help_tells_every_option_and_exit_code(cli: Cli) -> None:

@@ -78,6 +78,14 @@ def test_split_indices_are_disjoint_stratified_and_complete(dataset: BA2Motif) -
         assert dataset[index].y.float().mean() == 0.5
 
 
+def test_split_indices_follow_the_dataset_that_is_asked(dataset: BA2Motif) -> None:
+    order = torch.arange(999, -1, -1)
+    for view in (dataset[order], dataset[10:300], dataset[dataset._data.y == 1]):
+        for i, (name, index) in enumerate(view.get_idx_split().items()):
+            assert {graph.split.item() for graph in view[index]} <= {i}, name
+        assert sum(map(len, view.get_idx_split().values())) == len(view)
+
+
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_a_split_holds_exactly_its_graphs(
     dataset: BA2Motif, reference_root: Path, split: str
@@ -156,6 +164,35 @@ def test_a_build_of_another_recipe_under_this_name_is_refused(
     GraphXAIDataset(tmp_path, recipe_file(("graphs = 1000", "graphs = 30")))
     with pytest.raises(InputError, match="another build of 'ba2motif' .recipe_sha256"):
         BA2Motif(tmp_path)
+
+
+def test_a_root_in_the_home_folder_may_be_written_short(
+    reference_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(reference_root.parent))
+    assert len(BA2Motif(f"~/{reference_root.name}")) == 1000
+
+
+def test_the_default_type_of_torch_changes_nothing(reference_root: Path) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert BA2Motif(reference_root)[0].x.dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_arguments_come_in_the_order_of_the_general_dataset(reference_root: Path) -> None:
+    assert len(BA2Motif(reference_root, 0, "test")) == 100
+
+
+def test_a_smaller_build_is_loaded_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from graphxai_data.build import build
+
+    build("ba2motif", root=tmp_path, graphs=20, engine="serial")
+    assert len(BA2Motif(tmp_path)) == 20
+    assert "has 20 graphs, its recipe 1000" in caplog.text
 
 
 def test_wrong_wishes_are_refused(dataset: BA2Motif, reference_root: Path) -> None:

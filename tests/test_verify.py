@@ -11,12 +11,13 @@ import pytest
 from graphxai_data.build import build
 from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
+from graphxai_data.recipe import shipped_names
 from graphxai_data.shards import ShardReader, shard_bytes
 from graphxai_data.verify import verify
 from tests.conftest import copy_build, edit_manifest
 
 
-@pytest.mark.parametrize("name", ["ba2motif", "ba2motif-balanced"])
+@pytest.mark.parametrize("name", shipped_names())
 def test_reference_builds_are_proven_in_full(name: str, reference_root: Path) -> None:
     assert verify(reference_root / name / "seed-0", full=True) == []
 
@@ -27,6 +28,24 @@ def test_a_missing_shard_is_named(small_build: Path) -> None:
     assert (
         problems[0] == f"{small_build / 'shard-00001.h5'}: no such shard; build the dataset again"
     )
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated"])
+def test_the_only_shard_of_a_build_is_named(tmp_path: Path, damage: str) -> None:
+    build("ba2motif", root=tmp_path, engine="serial")
+    path = tmp_path / "ba2motif/seed-0/shard-00000.h5"
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:900])
+    (problem,) = verify(path.parent)
+    assert problem.startswith(f"{path}: ")
+
+
+def test_one_bad_shard_does_not_put_others_under_suspicion(small_build: Path) -> None:
+    (small_build / "shard-00001.h5").write_text("damaged")
+    (problem,) = verify(small_build)
+    assert "shard-00001.h5" in problem
 
 
 def test_a_truncated_shard_is_named(small_build: Path) -> None:
@@ -84,7 +103,9 @@ def test_a_shard_too_many_is_named(small_build: Path) -> None:
 
 def test_a_manifest_of_another_seed_is_noticed(small_build: Path) -> None:
     edit_manifest(small_build, seed=1)
-    assert any("seed 0, expected 1" in problem for problem in verify(small_build))
+    assert verify(small_build) == [f"{small_build}: is named seed-0, but holds seed 1"]
+    moved = small_build.rename(small_build.with_name("my-copy"))
+    assert any("seed 0, expected 1" in problem for problem in verify(moved))
 
 
 @pytest.mark.parametrize(
@@ -92,15 +113,15 @@ def test_a_manifest_of_another_seed_is_noticed(small_build: Path) -> None:
     [
         ({"schema_version": 7}, "schema version 7, expected 1; build the dataset again"),
         ({"content_sha256": "0" * 64}, "content_sha256 in manifest.json is not that of the shards"),
-        ({"statistics": {}}, "statistics: missing key 'nodes_mean'"),
+        ({"statistics": {}}, "missing key 'statistics.nodes_mean'"),
         ({"recipe_sha256": "0"}, "does not agree with itself about its recipe"),
         ({"dataset": "other"}, "does not agree with itself about its recipe"),
-        ({"graphs": 41}, "manifest.json counts 41 graphs, its shards 40"),
-        ({"graphs": -1}, "manifest.json counts -1 graphs, its shards 40"),
+        ({"graphs": 41}, "counts 41 graphs, its shards 40"),
+        ({"graphs": -1}, "counts -1 graphs, its shards 40"),
         ({"seed": -1}, "seed"),
         ({"graphs": "many"}, "graphs: expected a whole number, got 'many'"),
-        ({"shards": []}, "manifest.json counts 40 graphs, its shards 0"),
-        ({"recipe": {}}, "recipe: missing key 'name'"),
+        ({"shards": []}, "counts 40 graphs, its shards 0"),
+        ({"recipe": {}}, "missing key 'name'"),
         ({"surprise": 1}, "unknown key 'surprise'"),
     ],
 )
@@ -126,14 +147,14 @@ def test_a_manifest_that_claims_billions_of_graphs_costs_nothing(small_build: Pa
     shards = json.loads((small_build / "manifest.json").read_text())["shards"]
     shards[0]["graphs"] = 4 * 10**9 - 30
     edit_manifest(small_build, shards=shards, graphs=4 * 10**9)
-    assert "counts 4000000000 graphs" in verify(small_build)[0]
+    assert "claims 4000000000 graphs, more than fit" in verify(small_build)[0]
 
 
 def test_shard_names_cannot_lead_out_of_the_folder(small_build: Path) -> None:
     manifest = json.loads((small_build / "manifest.json").read_text())
     manifest["shards"][0]["name"] = "../../../etc/passwd"
     edit_manifest(small_build, shards=manifest["shards"])
-    assert "does not list" in verify(small_build)[0]
+    assert "does not list its shards by number" in verify(small_build)[0]
 
 
 def test_a_folder_that_is_no_build_is_an_input_error(tmp_path: Path) -> None:
@@ -183,6 +204,51 @@ def test_a_consistent_forgery_of_splits_is_noticed(small_build: Path) -> None:
 
     _forge(small_build, _with("split", leak))
     assert any("its split is not the plan's" in p for p in verify(small_build))
+
+
+@pytest.mark.parametrize("forged", [7, 255])
+def test_splits_that_do_not_exist_are_noticed(small_build: Path, forged: int) -> None:
+    def change(split: np.ndarray) -> None:
+        split[0] = forged
+
+    _forge(small_build, _with("split", change))
+    assert any("its split is not" in p for p in verify(small_build))
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [("seed", [1, 2]), ("seed", 0.5), ("seed", None), ("dataset", 3), ("num_classes", 2.0)],
+)
+def test_attributes_that_are_not_what_they_should_be_are_noticed(
+    small_build: Path, attribute: str, value: object
+) -> None:
+    with h5py.File(small_build / "shard-00001.h5", "a") as f:
+        del f.attrs[attribute]
+        if value is not None:
+            f.attrs[attribute] = value
+    manifest = json.loads((small_build / "manifest.json").read_text())
+    manifest["shards"][1]["file_sha256"] = _file_hash(small_build / "shard-00001.h5")
+    edit_manifest(small_build, shards=manifest["shards"])
+    (problem,) = verify(small_build)
+    assert "shard-00001.h5" in problem
+
+
+def test_a_width_that_is_no_whole_number_is_noticed(small_build: Path) -> None:
+    with h5py.File(small_build / "shard-00001.h5", "a") as f:
+        f["x"].attrs["width"] = 29.0
+    manifest = json.loads((small_build / "manifest.json").read_text())
+    manifest["shards"][1]["file_sha256"] = _file_hash(small_build / "shard-00001.h5")
+    edit_manifest(small_build, shards=manifest["shards"])
+    assert "attribute 'width' is not of type int" in verify(small_build)[0]
+
+
+@pytest.mark.parametrize("graphs", [-10, 30])
+def test_shard_counts_that_are_not_the_files_are_noticed(small_build: Path, graphs: int) -> None:
+    manifest = json.loads((small_build / "manifest.json").read_text())
+    manifest["shards"][0]["graphs"] = graphs
+    manifest["shards"][1]["graphs"] = 20 - graphs
+    edit_manifest(small_build, shards=manifest["shards"])
+    assert verify(small_build)
 
 
 def test_a_consistent_forgery_of_masks_is_noticed(small_build: Path) -> None:

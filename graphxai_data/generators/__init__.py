@@ -5,6 +5,7 @@ A generator module has
     SOURCES                         names of the raw inputs it needs
     schema(params) -> Schema        what its graphs have in common
     class_names(params)             what people call the classes
+    picture(params, records)        optional: an SVG with one graph of each class
     plan(params, graphs)            class and group of every graph, before any is drawn
     read(params, sources, group, seed)    with SOURCES only: what each graph is made from, and what
                                     was rejected; the plan carries it to wherever graphs are drawn

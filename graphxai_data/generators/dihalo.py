@@ -7,6 +7,7 @@ bond to the ring, so that every graph is a valid molecule.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,6 +29,7 @@ from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
 from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure, insert_branches
 from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.report.molecules import class_gallery
 from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for
 from graphxai_data.sources import Source
 
@@ -113,6 +115,11 @@ def schema(params: Params) -> Schema:
 def class_names(params: Params) -> list[str]:
     """Such as "Cl ortho"."""
     return [f"{halogen} {position}" for halogen, position in params.classes]
+
+
+def picture(params: Params, records: Iterable[GraphRecord]) -> str:
+    """SVG with one molecule of each class."""
+    return class_gallery(records, class_names(params))
 
 
 def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:

@@ -1,12 +1,19 @@
 """The data card: `README.md` of a build folder."""
 
+from graphxai_data.generators import generator_module
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES
 
 
-def data_card(manifest: Manifest, recipe: Recipe) -> str:
-    """Markdown: what is in the build, beside what was expected, and how to check it."""
+def data_card(manifest: Manifest, recipe: Recipe, picture: str | None = None) -> str:
+    """Markdown: what is in the build, beside what was expected, and how to check it.
+
+    Args:
+        manifest: of the build.
+        recipe: of the build.
+        picture: name of a file in the build folder that shows a graph of each class.
+    """
     claims = {True: "claimed", False: "not claimed", None: "no claim"}
     sections = [
         f"# {manifest.dataset}, seed {manifest.seed}",
@@ -19,6 +26,7 @@ def data_card(manifest: Manifest, recipe: Recipe) -> str:
         "## Classes and splits",
         _table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
         "Graphs of one group lie in one split.",
+        *([f"![one graph of each class, its rationale highlighted]({picture})"] if picture else []),
         "## RINGS principles",
         "Structural necessity (P1): "
         f"{claims[recipe.rings.claimed_p1]} by the paper; not measured in this build.\n"
@@ -34,8 +42,9 @@ def data_card(manifest: Manifest, recipe: Recipe) -> str:
                 *([name, version] for name, version in manifest.versions.items()),
             ],
         ),
-        f"Same graphs again: `graphxai-data build {manifest.dataset} --seed {manifest.seed}"
-        f" --graphs {manifest.graphs}`. "
+        *_sources(manifest),
+        "Same graphs again: `graphxai-data build` with this recipe (it is in `manifest.json`), "
+        f"`--seed {manifest.seed} --graphs {manifest.graphs}`. "
         "Proof of every label and mask: `graphxai-data verify --full` on this folder.",
     ]
     return "\n\n".join(sections) + "\n"
@@ -65,10 +74,31 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
 
 def class_rows(manifest: Manifest) -> list[list[str]]:
     """Graphs of each class in each split."""
+    recipe = manifest.load_recipe()
+    names = dict(enumerate(generator_module(recipe.generator).class_names(recipe.params)))
     return [
-        [label, *(str(counts[name]) for name in SPLIT_NAMES), str(sum(counts.values()))]
+        [
+            f"{label}: {names.get(int(label), '?')}",
+            *(str(counts[split]) for split in SPLIT_NAMES),
+            str(sum(counts.values())),
+        ]
         for label, counts in manifest.statistics["class_splits"].items()
     ]
+
+
+def _sources(manifest: Manifest) -> list[str]:
+    if not manifest.sources:
+        return []
+    rows = [
+        [name, source.id, source.file, f"`{source.sha256}`"]
+        for name, source in manifest.sources.items()
+    ]
+    rejected = [
+        f"{name}: {count} molecules passed over: {reason}."
+        for name, source in manifest.sources.items()
+        for reason, count in source.rejected.items()
+    ]
+    return ["## Sources", _table(["name", "id", "file", "SHA-256"], rows), *rejected]
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

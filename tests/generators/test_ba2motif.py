@@ -64,7 +64,7 @@ def test_check_and_prove_agree_that_all_is_well(name: str) -> None:
     assert check_columns(columns, ba2motif.schema(recipe.params)) == []
     assert ba2motif.check(recipe.params, columns) == []
     for record in _records(name, 60, seed=3):
-        assert ba2motif.prove(recipe.params, record) == []
+        assert ba2motif.Prover(recipe.params).problems(record) == []
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -200,14 +200,15 @@ def _changed(record: GraphRecord, **changes: object) -> GraphRecord:
 
 
 def test_prove_notices_a_wrong_label_mask_or_feature() -> None:
-    params = Recipe.load("ba2motif").params
+    prover = ba2motif.Prover(Recipe.load("ba2motif").params)
     record = _records("ba2motif", 1)[0]
+    assert prover.problems(record) == []
     shifted = np.roll(record.node_mask, 1)
     edge_mask = shifted[record.edge_index].all(axis=0)
-    assert ba2motif.prove(params, _changed(record, y=1 - record.y))
-    assert ba2motif.prove(params, _changed(record, node_mask=shifted, edge_mask=edge_mask))
-    assert ba2motif.prove(params, _changed(record, edge_mask=~record.edge_mask))
-    assert ba2motif.prove(params, _changed(record, x=np.roll(record.x, 1, axis=0)))
+    assert prover.problems(_changed(record, y=1 - record.y))
+    assert prover.problems(_changed(record, node_mask=shifted, edge_mask=edge_mask))
+    assert prover.problems(_changed(record, edge_mask=~record.edge_mask))
+    assert prover.problems(_changed(record, x=np.roll(record.x, 1, axis=0)))
 
 
 @pytest.mark.parametrize(

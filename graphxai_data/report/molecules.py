@@ -1,0 +1,43 @@
+"""Pictures of molecules with their rationale highlighted."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from rdkit import Chem
+from rdkit.Chem.Draw import MolsToGridImage
+
+from graphxai_data.record import GraphRecord
+
+_RATIONALE = (0.98, 0.75, 0.35)
+
+
+def class_gallery(records: Iterable[GraphRecord], names: list[str]) -> str:
+    """SVG with the first molecule of each class, its rationale highlighted."""
+    first: dict[int, GraphRecord] = {}
+    for record in records:
+        first.setdefault(record.y, record)
+        if len(first) == len(names):
+            break
+    shown = [first[label] for label in sorted(first)]
+    molecules = [Chem.MolFromSmiles(record.meta["smiles"]) for record in shown]
+    rationales = [
+        record.meta["smiles_atom"][np.flatnonzero(record.node_mask)].tolist() for record in shown
+    ]
+    svg: str = MolsToGridImage(
+        molecules,
+        molsPerRow=3,
+        subImgSize=(320, 240),
+        legends=[names[record.y] for record in shown],
+        highlightAtomLists=rationales,
+        highlightBondLists=[
+            [
+                bond.GetIdx()
+                for bond in molecule.GetBonds()
+                if {bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()} <= set(atoms)
+            ]
+            for molecule, atoms in zip(molecules, rationales, strict=True)
+        ],
+        highlightAtomColors=[dict.fromkeys(atoms, _RATIONALE) for atoms in rationales],
+        useSVG=True,
+    )
+    return svg
