@@ -60,12 +60,19 @@ def run(
 
 
 def check_engine(engine: str) -> None:
-    """Refuse an engine that does not exist, before any work is done."""
-    if engine not in ("serial", "processes", "dask") and not _ADDRESS.fullmatch(engine):
+    """Refuse an engine that does not exist or does not answer, before any work is done."""
+    if engine in ("serial", "processes", "dask"):
+        return
+    if not (address := _ADDRESS.fullmatch(engine)):
         raise InputError(
             f"unknown engine '{engine}'; expected serial, processes, dask, "
             "or the address of a running Dask scheduler such as tcp://host:8786"
         )
+    # A Dask client that nobody answers goes on complaining on stderr; a plain socket does not.
+    try:
+        socket.create_connection((address[1].strip("[]"), int(address[2])), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise _no_answer(engine, error) from None
 
 
 def check_jobs(jobs: int | None) -> int:
@@ -152,23 +159,11 @@ def _dask_client(engine: str, jobs: int) -> Iterator[Any]:
                     silence_logs=logging.CRITICAL,
                 )
             )
-        else:
-            _knock(engine)
         try:
             client = stack.enter_context(Client(address, timeout="10s", set_as_default=False))
         except Exception as error:  # Dask and its transports raise anything here
             raise _no_answer(engine, error) from None
         yield client
-
-
-def _knock(engine: str) -> None:
-    """Is anybody there at all? A Dask client that nobody answers goes on talking to the log."""
-    address = _ADDRESS.fullmatch(engine)
-    assert address is not None  # noqa: S101 - `check_engine` was asked before
-    try:
-        socket.create_connection((address[1].strip("[]"), int(address[2])), timeout=10).close()
-    except (OSError, OverflowError) as error:
-        raise _no_answer(engine, error) from None
 
 
 def _no_answer(engine: str, error: Exception) -> InputError:

@@ -3,13 +3,16 @@
 import hashlib
 import logging
 import os
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import pooch
-import requests
 
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.recipe import Recipe, read_toml
@@ -132,7 +135,7 @@ def download(entry: SourceEntry, folder: Path) -> Path:
                 downloader=_ResumingDownloader(folder / f"{entry.sha256}.part"),
             )
             return Path(path)
-        except (requests.RequestException, ValueError, OSError) as error:
+        except (ValueError, OSError, HTTPException) as error:
             failures.append(f"{url}: {' '.join(str(error).split())}")
             log.warning("download failed: %s", failures[-1])
     raise InputError(
@@ -150,20 +153,24 @@ class _ResumingDownloader:
     def __call__(self, url: str, output_file: str | Path, _pooch: Any) -> None:
         have = self._part.stat().st_size if self._part.exists() else 0
         headers = {"Range": f"bytes={have}-"} if have else {}
-        with requests.get(url, headers=headers, stream=True, timeout=30) as response:
-            if response.status_code == requests.codes.requested_range_not_satisfiable:
-                # Nothing is left to ask for: what is here is whole, or wrong; the hash will tell.
-                self._part.replace(output_file)
-                return
-            response.raise_for_status()
-            resumed = response.status_code == requests.codes.partial_content
-            with self._part.open("ab" if resumed else "wb") as file:
-                for chunk in response.iter_content(_CHUNK):
-                    file.write(chunk)
-            expected = response.headers.get("Content-Length")
-            received = self._part.stat().st_size - (have if resumed else 0)
-            if expected is not None and received < int(expected):
-                raise requests.ConnectionError(f"broke off after {received} of {expected} bytes")
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - from sources.toml
+        try:
+            # urllib hands over what came before a connection broke; requests throws it away.
+            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+                resumed = response.status == HTTPStatus.PARTIAL_CONTENT
+                with self._part.open("ab" if resumed else "wb") as file:
+                    while chunk := response.read(_CHUNK):
+                        file.write(chunk)
+                expected = response.headers.get("Content-Length")
+        except urllib.error.HTTPError as error:
+            if error.code != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                raise
+            # Nothing is left to ask for: what is here is whole, or wrong; the hash will tell.
+            self._part.replace(output_file)
+            return
+        received = self._part.stat().st_size - (have if resumed else 0)
+        if expected is not None and received < int(expected):
+            raise ConnectionError(f"broke off after {received} of {expected} bytes")
         self._part.replace(output_file)
 
 

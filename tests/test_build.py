@@ -63,6 +63,20 @@ def test_all_engines_write_the_same_files_byte_for_byte(tmp_path: Path) -> None:
     assert contents[0] == contents[1] == contents[2]
 
 
+@pytest.mark.parametrize("name", ["dihalo", "dihalo-nonet", "dihalo-decoy"])
+def test_sources_reach_every_engine(tmp_path: Path, name: str) -> None:
+    digests = set()
+    for i, options in enumerate(
+        [
+            {"engine": "serial", "shard_size": 90},
+            {"jobs": 2, "shard_size": 7},
+            {"engine": "dask", "jobs": 2, "shard_size": 20},
+        ]
+    ):
+        digests.add(build(name, root=tmp_path / str(i), graphs=90, **options).content_sha256)
+    assert len(digests) == 1
+
+
 POLLUTED_BUILD = """
 import random, sys
 import numpy as np

@@ -100,7 +100,23 @@ def test_tasks_are_taken_only_as_fast_as_they_are_done() -> None:
     results.close()
 
 
-@pytest.mark.parametrize("engine", ["spark", "", "localhost:8786"])
+def test_a_scheduler_that_dies_is_reported_with_the_remedy(
+    start_cluster: Callable[[int], str],
+) -> None:
+    address = start_cluster(1)
+    with open_client(address, jobs=1) as client:
+        client.wait_for_workers(1)
+        pid = client.scheduler_info()["id"] and client.run_on_scheduler(os.getpid)
+    results = run(time.sleep, [0.0, *[0.3] * 30], engine=address)
+    next(results)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(WorkerDiedError, match="the Dask scheduler was lost"):
+        list(results)
+
+
+@pytest.mark.parametrize(
+    "engine", ["spark", "", "localhost:8786", "tcp://", "inproc://x", "ucx://h:1"]
+)
 def test_an_unknown_engine_is_refused(engine: str) -> None:
     with pytest.raises(InputError, match="unknown engine"):
         run(square, [1], engine=engine)
@@ -108,7 +124,7 @@ def test_an_unknown_engine_is_refused(engine: str) -> None:
 
 def test_a_scheduler_that_does_not_answer_is_refused() -> None:
     with pytest.raises(InputError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
-        list(run(square, [1], engine="tcp://127.0.0.1:9"))
+        run(square, [1], engine="tcp://127.0.0.1:9")
 
 
 def test_a_cluster_without_workers_is_refused(start_cluster: Callable[[int], str]) -> None:

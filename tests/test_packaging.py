@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import shipped_names
+
 CHECKOUT = Path(__file__).parent.parent
 
 
@@ -34,7 +37,9 @@ def test_the_wheel_ships_recipes_data_and_models_but_no_builds(wheel: Path) -> N
         for path in (CHECKOUT / folder).rglob("*")
         if path.is_file()
     }
-    assert in_checkout | {"data/README.md", "data/digests.toml"} <= shipped
+    data = {"data/README.md", "data/digests.toml", "data/sources.toml"}
+    data |= {"data/sources/zinc-clean-leads.smi.gz"}
+    assert in_checkout | data <= shipped
     assert not [name for name in names if "seed-" in name or "tests/" in name]
 
 
@@ -84,7 +89,23 @@ def test_every_dependency_is_pinned_in_the_constraints() -> None:
     assert names <= pinned
 
 
-def test_the_readme_has_the_two_commands_and_the_digests_of_its_table() -> None:
+def test_the_readmes_table_is_what_the_reference_builds_have(reference_root: Path) -> None:
+    rows = re.findall(
+        r"^\| `([\w-]+)` \|(.*)\|$", (CHECKOUT / "README.md").read_text(), re.MULTILINE
+    )
+    table = {name: [cell.split()[0] for cell in cells.split("|")] for name, cells in rows}
+    for name in shipped_names():
+        manifest = Manifest.load(reference_root / name / "seed-0")
+        statistics = manifest.statistics
+        assert table[name][:4] == [
+            f"{manifest.graphs:,}",
+            str(len(statistics["classes"])),
+            f"{statistics['nodes_mean']:.2f}",
+            f"{statistics['edges_mean']:.2f}",
+        ]
+
+
+def test_the_readme_has_the_two_commands() -> None:
     readme = (CHECKOUT / "README.md").read_text()
     commands = re.findall(r"^python3 -m venv .*$", readme, re.MULTILINE)
     assert len(commands) == 2

@@ -30,7 +30,7 @@ from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select
 from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure, insert_branches
 from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.report.molecules import class_gallery
-from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for
+from graphxai_data.seeds import MAX_GRAPHS, Words, rng_for
 from graphxai_data.sources import Source
 
 SOURCES = ("zinc",)
@@ -42,9 +42,8 @@ PLACES = {
     "para": ((2, 5),),
 }
 BONDS = ("single", "double", "triple", "aromatic")
-# RDKit's bond orders, and which of the above each is.
-_ORDERS = np.array([1.0, 1.5, 2.0, 3.0])
-_KIND_OF_ORDER = np.array([0, 3, 1, 2])
+# RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
+_KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
 _ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
 
 
@@ -155,23 +154,34 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
 def _draw(
     params: Params, background: Background, index: int, label: int, group: int, seed: int
 ) -> GraphRecord:
-    words = rng_for(seed, "dihalo", group).words(1 + len(params.classes) + MAX_ATOMS)
-    smiles, rationale = _graft(params, background, label, words)
+    # The words of a background, by what they choose: the C-H bond; for each class the place on the
+    # ring; the decoys; for each class the order of nodes. Matched molecules share bond and decoys.
+    classes = len(params.classes)
+    words = rng_for(seed, "dihalo", group).words(1 + classes + (1 + classes) * MAX_ATOMS)
+    bond, place = int(words[0]), int(words[1 + label])
+    by_atom = words[1 + classes :].reshape(1 + classes, MAX_ATOMS)
+    smiles, first = _graft(params, background, label, bond, place, by_atom[0])
     molecule = Chem.MolFromSmiles(smiles)
     if molecule is None:
         raise CheckFailedError(f"graph {index}: RDKit does not accept {smiles}")
-    element, source, target, bond = _atoms_and_bonds(params, smiles, molecule)
+    if params.hydrogens:
+        molecule = Chem.AddHs(molecule)
+    symbols = _elements(smiles)  # hydrogens come last
+    symbols += ["H"] * (molecule.GetNumAtoms() - len(symbols))
+    element = np.array([params.atoms.index(symbol) for symbol in symbols])
 
     # Shuffled, so that an index never gives the ring away.
-    place = rng_for(seed, "dihalo/order", index).permutation(len(element))
-    atom_at = np.argsort(place)
-    node_mask = np.zeros(len(element), bool)
-    node_mask[place[rationale]] = True
-    edge_index, bond = _both_directions_sorted(place[source], place[target], bond, len(element))
+    atom_at = np.argsort(by_atom[1 + label, : len(element)], kind="stable")
+    node_mask = (atom_at >= first) & (atom_at < first + RATIONALE_ATOMS)
+    # The bond orders of all pairs: the entries that are not zero are the edges, both ways, sorted.
+    # Walking over RDKit's bond objects instead takes three times as long.
+    orders = Chem.GetAdjacencyMatrix(molecule, useBO=True)[atom_at][:, atom_at]
+    edge_index = np.stack(np.nonzero(orders))
+    kind = _KIND_OF_TWICE_THE_ORDER[(2 * orders[edge_index[0], edge_index[1]]).astype(np.int64)]
     return GraphRecord(
         x=_identity(len(params.atoms))[element[atom_at]],
         edge_index=edge_index,
-        edge_attr=_identity(len(BONDS))[bond],
+        edge_attr=_identity(len(BONDS))[kind],
         y=label,
         node_mask=node_mask,
         edge_mask=node_mask[edge_index[0]] & node_mask[edge_index[1]],
@@ -181,27 +191,30 @@ def _draw(
 
 
 def _graft(
-    params: Params, background: Background, label: int, words: Words
-) -> tuple[str, list[int]]:
-    """The grafted SMILES, and the numbers of the eight atoms of the rationale in it.
+    params: Params, background: Background, label: int, bond: int, place: int, decoys: Words
+) -> tuple[str, int]:
+    """The grafted SMILES, and the number of the first of the rationale's eight atoms in it.
 
-    Of the words the first chooses the C-H bond, the next the place on the ring, one for each
-    class, the rest the decoys; so that matched molecules have all but the ring in common.
+    Args:
+        params: of the recipe.
+        background: to graft on.
+        label: class of the graph.
+        bond: random word that chooses the C-H bond.
+        place: random word that chooses the halogens' place on the ring.
+        decoys: random words, one for each atom, that choose the decoys.
     """
     halogen, position = params.classes[label]
-    bonds_before = np.cumsum(background.hydrogens)
-    chosen = below(words[:1], int(bonds_before[-1]))
-    attached_to = int(np.searchsorted(bonds_before, chosen, "right")[0])
+    carbons = [atom for atom, count in enumerate(background.hydrogens) for _ in range(count)]
+    attached_to = carbons[bond % len(carbons)]
     choices = PLACES[position]
-    places = choices[int(below(words[1 + label : 2 + label], len(choices))[0])]
+    places = choices[place % len(choices)]
     branches = {attached_to: _ring(halogen, places, free_ring_closure(background.smiles))}
     if params.decoys:
         others = [h for h in params.halogens if h != halogen for _ in range(2)]
-        free = _decoy_atoms(background, attached_to, words[1 + len(params.classes) :])
+        free = _decoy_atoms(background, attached_to, decoys)
         branches |= dict(zip(free[: len(others)], others, strict=True))
     smiles, first_atom = insert_branches(background.smiles, branches)
-    first = first_atom[attached_to]
-    return smiles, list(range(first, first + RATIONALE_ATOMS))
+    return smiles, first_atom[attached_to]
 
 
 def _ring(halogen: str, places: tuple[int, int], closure: str) -> str:
@@ -262,34 +275,14 @@ def _sure_decoy_atoms(molecule: Chem.Mol, hydrogens: tuple[int, ...]) -> int:
 
 def _elements(smiles: str) -> list[str]:
     """The element of every atom of a SMILES."""
-    return [
-        _ELEMENT.match(text).group(1).capitalize()  # type: ignore[union-attr]
-        for text in atoms_of(smiles)
-    ]
+    return [_element(text) for text in atoms_of(smiles)]
 
 
-def _atoms_and_bonds(
-    params: Params, smiles: str, molecule: Chem.Mol
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """Element ids [n]; ends and type ids of bonds [m/2]; hydrogens last, as `AddHs` orders them."""
-    whole = Chem.AddHs(molecule) if params.hydrogens else molecule
-    symbols = _elements(smiles)
-    symbols += ["H"] * (whole.GetNumAtoms() - len(symbols))
-    element = np.array([params.atoms.index(symbol) for symbol in symbols])
-    # One call for all bonds: walking over RDKit's bond objects takes three times as long.
-    orders = np.triu(Chem.GetAdjacencyMatrix(whole, useBO=True))
-    source, target = np.nonzero(orders)
-    kind = _KIND_OF_ORDER[np.searchsorted(_ORDERS, orders[source, target])]
-    return element, source, target, kind
-
-
-def _both_directions_sorted(
-    source: Ints, target: Ints, kind: Ints, nodes: int
-) -> tuple[Ints, Ints]:
-    """[2, m] ends and [m] kinds of edges, each both ways, sorted by (source, target)."""
-    code = np.concatenate([source * nodes + target, target * nodes + source])
-    order = np.argsort(code)
-    return np.stack(np.divmod(code[order], nodes)), np.concatenate([kind, kind])[order]
+@lru_cache(maxsize=1024)
+def _element(atom: str) -> str:
+    """The element of an atom as it is written: N of "[nH]"."""
+    symbol = _ELEMENT.match(atom)
+    return symbol.group(1).capitalize() if symbol else atom
 
 
 def check(params: Params, columns: Columns) -> list[str]:

@@ -1,0 +1,43 @@
+"""Di-Halo-Benzene against the floor: RDKit parsing the same molecules and adding hydrogens.
+
+Run with `python -m benchmarks.dihalo`. One process; ours includes graft, shuffle and arrays, and in
+the second figure also the choice of backgrounds from the pool (parsing and comparing them).
+"""
+
+import json
+
+from rdkit import Chem
+
+from benchmarks.timing import best_seconds
+from graphxai_data.build import make_plan, read_sources
+from graphxai_data.columns import unpack
+from graphxai_data.generators import dihalo
+from graphxai_data.recipe import Recipe
+from graphxai_data.sources import find_sources
+
+GRAPHS = 1000
+
+
+def main() -> None:
+    recipe = Recipe.load("dihalo")
+    bare_plan = make_plan(recipe, seed=0, graphs=GRAPHS)
+    sources = find_sources(recipe)
+    plan, _ = read_sources(bare_plan, recipe, sources, seed=0)
+    columns = dihalo.generate(recipe.params, plan, seed=0)
+    schema = dihalo.schema(recipe.params)
+    smiles = [unpack(columns, schema, i).meta["smiles"] for i in range(GRAPHS)]
+    seconds = best_seconds(
+        {
+            "RDKit": lambda: [Chem.AddHs(Chem.MolFromSmiles(text)) for text in smiles],
+            "generation": lambda: dihalo.generate(recipe.params, plan, seed=0),
+            "choice of backgrounds": lambda: read_sources(bare_plan, recipe, sources, seed=0),
+        },
+        rounds=7,
+    )
+    floor = seconds.pop("RDKit")
+    ratios = {f"{name}, in units of RDKit": round(s / floor, 2) for name, s in seconds.items()}
+    print(json.dumps(ratios, indent=2))
+
+
+if __name__ == "__main__":
+    main()

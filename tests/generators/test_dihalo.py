@@ -1,0 +1,383 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from graphxai_data.build import build, make_plan, read_sources
+from graphxai_data.columns import unpack
+from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.generators import dihalo
+from graphxai_data.invariants import check_columns
+from graphxai_data.recipe import Recipe
+from graphxai_data.record import GraphRecord
+from graphxai_data.shards import ShardReader
+from graphxai_data.sources import find_sources
+from graphxai_data.verify import verify
+
+RECIPES = ["dihalo", "dihalo-nonet", "dihalo-decoy", "dihalo-heavy"]
+HALOGENS = ("F", "Cl", "Br", "I")
+
+
+def _columns(name: str, graphs: int, seed: int = 0) -> dict:
+    recipe = Recipe.load(name)
+    plan = make_plan(recipe, seed, graphs)
+    plan, _ = read_sources(plan, recipe, find_sources(recipe), seed)
+    return dihalo.generate(recipe.params, plan, seed)
+
+
+def _records(name: str, graphs: int, seed: int = 0) -> list[GraphRecord]:
+    columns = _columns(name, graphs, seed)
+    schema = dihalo.schema(Recipe.load(name).params)
+    return [unpack(columns, schema, i) for i in range(graphs)]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_invariants_and_proof_hold_for_a_seed_that_is_not_the_reference(name: str) -> None:
+    recipe = Recipe.load(name)
+    columns = _columns(name, 90, seed=5)
+    assert check_columns(columns, dihalo.schema(recipe.params)) == []
+    assert dihalo.check(recipe.params, columns) == []
+    prover = dihalo.Prover(recipe.params)
+    for record in _records(name, 90, seed=5):
+        assert prover.problems(record) == []
+
+
+def test_classes_are_halogen_times_position() -> None:
+    assert dihalo.class_names(Recipe.load("dihalo").params) == [
+        "Cl ortho", "Cl meta", "Cl para", "F ortho", "F meta", "F para",
+        "Br ortho", "Br meta", "Br para",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("position", ["ortho", "meta", "para"])
+def test_places_on_the_ring_are_all_that_differ_by_symmetry(position: str) -> None:
+    # Independent of the table: all pairs of positions, told apart by RDKit's canonical SMILES.
+    distance = {"ortho": 1, "meta": 2, "para": 3}[position]
+    different = set()
+    for one in range(2, 7):
+        for other in range(one + 1, 7):
+            if min(other - one, 6 - (other - one)) == distance:
+                ring = dihalo._ring("Cl", (one, other), "1")
+                different.add(Chem.CanonSmiles(f"C({ring})"))
+    rings = [dihalo._ring("Cl", places, "1") for places in dihalo.PLACES[position]]
+    offered = {Chem.CanonSmiles(f"C({ring})") for ring in rings}
+    assert offered == different
+    assert len(offered) == len(dihalo.PLACES[position])
+
+
+def test_every_place_on_the_ring_is_equally_likely() -> None:
+    seen: dict[str, Counter[tuple[int, ...]]] = {p: Counter() for p in dihalo.PLACES}
+    for record in _records("dihalo", 1800):
+        molecule = Chem.MolFromSmiles(record.meta["smiles"])
+        rationale = set(record.meta["smiles_atom"][record.node_mask].tolist())
+        (anchor,) = (
+            atom
+            for atom in rationale
+            if any(
+                n.GetIdx() not in rationale for n in molecule.GetAtomWithIdx(atom).GetNeighbors()
+            )
+        )
+        # How far the halogens are from the carbon that carries the graft tells the place.
+        distances = Chem.GetDistanceMatrix(molecule)[anchor]
+        halogens = [a for a in rationale if molecule.GetAtomWithIdx(a).GetSymbol() in HALOGENS]
+        position = ("ortho", "meta", "para")[record.y % 3]
+        seen[position][tuple(sorted(int(distances[h]) for h in halogens))] += 1
+    assert [len(counts) for counts in seen.values()] == [2, 3, 1]
+    for counts in seen.values():
+        expected = 600 / len(counts)
+        chi_square = sum((n - expected) ** 2 / expected for n in counts.values())
+        assert chi_square < 13.8  # 99.9 % quantile with 2 degrees of freedom
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_graph_does_not_depend_on_which_others_are_drawn(name: str) -> None:
+    recipe = Recipe.load(name)
+    schema = dihalo.schema(recipe.params)
+    plan, _ = read_sources(make_plan(recipe, 0, 40), recipe, find_sources(recipe), 0)
+    whole = dihalo.generate(recipe.params, plan, 0)
+    part = dihalo.generate(recipe.params, plan.cut(17, 5), 0)
+    fewer, _ = read_sources(make_plan(recipe, 0, 22), recipe, find_sources(recipe), 0)
+    again = dihalo.generate(recipe.params, fewer, 0)
+    for i in range(5):
+        one = unpack(whole, schema, 17 + i)
+        for other in (unpack(part, schema, i), unpack(again, schema, 17 + i)):
+            assert one.meta["smiles"] == other.meta["smiles"]
+            np.testing.assert_array_equal(one.x, other.x)
+            np.testing.assert_array_equal(one.edge_index, other.edge_index)
+
+
+def test_node_order_gives_nothing_away() -> None:
+    positions = np.concatenate(
+        [np.flatnonzero(r.node_mask) / (r.num_nodes - 1) for r in _records("dihalo", 500)]
+    )
+    assert abs(positions.mean() - 0.5) < 4 * 0.3 / np.sqrt(len(positions))
+
+
+def test_matched_molecules_differ_in_the_ring_alone() -> None:
+    records = _records("dihalo-nonet", 27)
+    for first in range(0, 27, 9):
+        nine = records[first : first + 9]
+        assert [r.y for r in nine] == list(range(9))
+        assert len({r.group for r in nine}) == 1
+        stripped = {
+            Chem.CanonSmiles(r.meta["smiles"].replace("Cl", "F").replace("Br", "F")) for r in nine
+        }
+        # Without the difference between halogens three positions remain, each drawn thrice from
+        # at most three places: the backgrounds and their place of attachment are the same.
+        assert len(stripped) <= 6
+        shapes = {tuple(sorted(np.bincount(r.edge_index[0]).tolist())) for r in nine}
+        assert len(shapes) == 1
+
+
+def test_decoys_make_atom_counts_worthless_and_never_share_a_ring() -> None:
+    for record in _records("dihalo-decoy", 90):
+        molecule = Chem.MolFromSmiles(record.meta["smiles"])
+        counts = Counter(a.GetSymbol() for a in molecule.GetAtoms())
+        assert [counts[h] for h in ("F", "Cl", "Br")] == [2, 2, 2]
+        rationale = set(record.meta["smiles_atom"][record.node_mask].tolist())
+        bearing = {
+            n.GetIdx()
+            for a in molecule.GetAtoms()
+            if a.GetSymbol() in HALOGENS and a.GetIdx() not in rationale
+            for n in a.GetNeighbors()
+        }
+        assert len(bearing) == 4
+        for ring in molecule.GetRingInfo().AtomRings():
+            assert len(bearing & set(ring)) <= 1
+
+
+def test_heavy_molecules_have_no_hydrogens() -> None:
+    heavy, whole = _records("dihalo-heavy", 18), _records("dihalo", 18)
+    for one, other in zip(heavy, whole, strict=True):
+        assert one.meta["smiles"] == other.meta["smiles"]
+        assert one.num_nodes == Chem.MolFromSmiles(one.meta["smiles"]).GetNumAtoms()
+        assert one.num_nodes < other.num_nodes
+
+
+def test_features_are_those_that_rdkit_gives() -> None:
+    atoms = Recipe.load("dihalo").params.atoms
+    for record in _records("dihalo", 20):
+        molecule = Chem.AddHs(Chem.MolFromSmiles(record.meta["smiles"]))
+        for node, atom in enumerate(record.meta["smiles_atom"].tolist()):
+            assert atoms[record.x[node].argmax()] == molecule.GetAtomWithIdx(atom).GetSymbol()
+        names = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+        for (u, v), kind in zip(record.edge_index.T, record.edge_attr, strict=True):
+            ends = [int(record.meta["smiles_atom"][w]) for w in (u, v)]
+            assert str(molecule.GetBondBetweenAtoms(*ends).GetBondType()) == names[kind.argmax()]
+
+
+def _prover() -> dihalo.Prover:
+    return dihalo.Prover(Recipe.load("dihalo").params)
+
+
+def _with_meta(record: GraphRecord, **changes: object) -> GraphRecord:
+    return replace(record, meta={**record.meta, **changes})
+
+
+def test_the_proof_notices_what_is_wrong() -> None:
+    record, other = _records("dihalo", 2)
+    assert _prover().problems(record) == []
+    moved = np.roll(record.node_mask, 1)
+    changes = [
+        replace(record, y=(record.y + 1) % 9),
+        replace(record, node_mask=moved),
+        replace(record, edge_mask=~record.edge_mask),
+        replace(record, x=np.roll(record.x, 1, axis=0)),
+        replace(record, edge_attr=np.roll(record.edge_attr, 1, axis=1)),
+        _with_meta(record, smiles=other.meta["smiles"]),
+        _with_meta(record, smiles="not a molecule"),
+        _with_meta(record, smiles="CCCC"),
+        _with_meta(record, smiles_atom=np.roll(record.meta["smiles_atom"], 1)),
+    ]
+    for changed in changes:
+        assert _prover().problems(changed)
+
+
+def test_the_proof_notices_repetitions_and_leaks() -> None:
+    record = _records("dihalo", 1)[0]
+    prover = _prover()
+    assert prover.problems(record) == []
+    again = _with_meta(record, graph_id=7)
+    assert prover.problems(again) == ["the same molecule as graph 0"]
+    nine = _records("dihalo-nonet", 9)
+    prover = _prover()
+    assert prover.problems(nine[0]) == []
+    leaked = _with_meta(nine[1], split=(nine[1].meta["split"] + 1) % 3)
+    assert "its background is in group 0" in prover.problems(leaked)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "sentence"),
+    [
+        ("dihalo", "y", "its halogens are not as planned"),
+        ("dihalo", "x", "the rationale has not six carbons"),
+        ("dihalo", "edge_attr", "the ring is not aromatic"),
+        ("dihalo", "node_mask", "the rationale has not eight atoms"),
+        ("dihalo-decoy", "y", "the rationale has not two of the class's halogen"),
+    ],
+)
+def test_check_notices_what_is_wrong(name: str, array: str, sentence: str) -> None:
+    params = Recipe.load(name).params
+    columns = _columns(name, 9)
+    changed = columns[array].copy()
+    if array == "y":
+        changed[4] = (changed[4] + 3) % 9
+    elif array == "edge_attr":
+        changed[np.flatnonzero(columns["edge_mask"] & (changed == 3))[0]] = 0
+    else:
+        carbon = np.flatnonzero(columns["node_mask"] & (columns["x"] == 0))[0]
+        changed[carbon] = 1 if array == "x" else False
+    problems = dihalo.check(params, columns | {array: changed})
+    assert any(sentence in problem for problem in problems), problems
+
+
+def test_check_notices_a_wrong_position() -> None:
+    columns = _columns("dihalo", 9)
+    label = columns["y"].copy()
+    label[[0, 1]] = label[[1, 0]]
+    problems = dihalo.check(Recipe.load("dihalo").params, columns | {"y": label})
+    assert problems == ["graph 0 (and 1 more): the halogens' position is not the label's"]
+
+
+def _shortcuts(name: str, graphs: int, halogens: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Counts that see no structure: atoms, bonds, degrees, rings, |V|, |E|."""
+    atoms = Recipe.load(name).params.atoms
+    rows, labels = [], []
+    for record in _records(name, graphs, seed=1):
+        counts = record.x.sum(axis=0)
+        if not halogens:
+            counts = counts[[a not in HALOGENS for a in atoms]]
+        degrees = np.bincount(np.bincount(record.edge_index[0]), minlength=6)[:6]
+        bonds = record.edge_attr.sum(axis=0)
+        size = [record.num_nodes, record.edge_index.shape[1]]
+        rings = record.edge_index.shape[1] // 2 - record.num_nodes + 1
+        rows.append(np.concatenate([counts, degrees, bonds, size, [rings]]))
+        labels.append(record.y)
+    return np.array(rows), np.array(labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "halogens", "chance"),
+    [
+        ("dihalo", False, 1 / 9),
+        ("dihalo", True, 1 / 3),
+        ("dihalo-heavy", False, 1 / 9),
+        ("dihalo-decoy", True, 1 / 9),
+    ],
+)
+def test_counting_gives_no_more_than_the_halogen_away(
+    name: str, halogens: bool, chance: float
+) -> None:
+    graphs = 1800
+    features, labels = _shortcuts(name, graphs, halogens)
+    noise = 4 * np.sqrt(chance * (1 - chance) / graphs)
+    for model in (
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
+        RandomForestClassifier(60, random_state=0),
+    ):
+        assert cross_val_score(model, features, labels, cv=5).mean() < chance + noise
+
+
+def _pool(path: Path, smiles: list[str]) -> Path:
+    path.write_text("\n".join(smiles) + "\n")
+    return path
+
+
+def _usable(count: int) -> list[str]:
+    return [f"{'C' * i}NC(=O)c1ccc(OC)c(C(=O)NCCCC)c1" for i in range(1, count + 1)]
+
+
+def test_a_users_pool_is_built_proven_and_named_in_the_manifest(tmp_path: Path) -> None:
+    junk = ["", "C1CC", "CCO.Cl", "FC" + _usable(1)[0], "CCO", "[Si](C)(C)(C)CCCCCCCCCCCCCCCCCCCC"]
+    same_again = "c1(C(=O)NC)ccc(OC)c(C(=O)NCCCC)c1"
+    pool = _pool(tmp_path / "mine.smi", [*_usable(9), *junk, same_again, "[2H]" + _usable(1)[0]])
+    manifest = build(
+        "dihalo", root=tmp_path / "root", graphs=9, sources={"zinc": pool}, engine="serial"
+    )
+    source = manifest.sources["zinc"]
+    assert (source.id, source.file) == ("user's file", "mine.smi")
+    assert sum(source.rejected.values()) <= len(junk) + 2
+    folder = tmp_path / "root/dihalo/seed-0"
+    assert verify(folder, full=True, sources={"zinc": pool}) == []
+    (problem,) = verify(folder, full=True)
+    assert "cannot be drawn again without the file it was made from" in problem
+    with pytest.raises(InputError, match="from another file for source 'zinc'"):
+        build("dihalo", root=tmp_path / "root", graphs=9)
+
+
+def test_what_was_rejected_is_counted_with_its_reason(tmp_path: Path) -> None:
+    bad = {
+        "C1CC": "SMILES does not parse",
+        "CCO.CCN": "more than one fragment",
+        "Clc1ccc(F)cc1" + "C" * 20: "has a halogen",
+        "CCCO": "has fewer than 19 heavy atoms",
+        "C[Si](C)(C)" + "C" * 20: "has an element that the recipe does not list",
+        "O=S(=O)(c1c(C(=O)O)c(C(=O)O)c(C(=O)O)c(C(=O)O)c1C(=O)O)O": "no C-H bond to replace",
+        "[H]" + "C" * 20: "has atoms that are not simple elements, or hydrogens written as atoms",
+        "[13CH3]" + "C" * 20: "has isotopes, or bonds that are not single, double, triple",
+    }
+    pool = _pool(tmp_path / "mine.smi", [*bad, *_usable(8)])
+    with pytest.raises(InputError, match="8 usable backgrounds, 9 needed: 1 more") as caught:
+        build("dihalo", root=tmp_path / "root", graphs=9, sources={"zinc": pool})
+    for reason in bad.values():
+        assert f"1 {reason}" in str(caught.value)
+    assert not (tmp_path / "root/dihalo/seed-0").exists()
+
+
+def test_the_same_molecule_written_twice_is_used_once(tmp_path: Path) -> None:
+    twice = [*_usable(9), "c1(C(=O)NC)ccc(OC)c(C(=O)NCCCC)c1"]
+    pool = _pool(tmp_path / "mine.smi", twice)
+    with pytest.raises(InputError, match="1 the same molecule as another"):
+        build("dihalo", root=tmp_path, graphs=10, sources={"zinc": pool})
+
+
+def test_a_molecule_that_rdkit_refuses_after_the_graft_stops_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dihalo, "_graft", lambda *_: ("C1CC", 0))
+    with pytest.raises(CheckFailedError, match="graph 0: RDKit does not accept C1CC"):
+        build("dihalo", root=tmp_path, graphs=9, engine="serial")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('["Cl", "F", "Br"]', '["Cl", "At"]', "halogens must be of F, Cl, Br, I"),
+        ('["ortho", "meta", "para"]', '["ortho", "beta"]', "positions must be of ortho, meta"),
+        ('"S", "H"]', '"S"]', "atoms must hold H"),
+        ('"S", "H"]', '"S", "H", "Zz"]', "atoms holds 'Zz', which is no element"),
+        ('"S", "H"]', '"S", "H", "C"]', "atoms names something twice"),
+        ("min_heavy_atoms = 19", "min_heavy_atoms = 0", "min_heavy_atoms must be from 1 to 100"),
+        ('zinc = "zinc-clean-leads"', 'pool = "zinc-clean-leads"', "needs zinc"),
+    ],
+)
+def test_a_wrong_recipe_is_refused(recipe_file: object, old: str, new: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Recipe.load(recipe_file((old, new), name="dihalo"))
+
+
+def test_smiles_and_atoms_survive_the_way_to_pyg(tmp_path: Path) -> None:
+    from graphxai_data import DiHaloBenzene
+
+    build("dihalo", root=tmp_path, graphs=90, shard_size=20, engine="serial")
+    dataset = DiHaloBenzene(tmp_path)
+    shards = [ShardReader(path) for path in sorted(tmp_path.rglob("*.h5"))]
+    records = [record for shard in shards for record in shard]
+    for graph, record in zip(dataset, records, strict=True):
+        assert graph.smiles == record.meta["smiles"]
+        assert graph.smiles_atom.tolist() == record.meta["smiles_atom"].tolist()
+        assert graph.edge_attr.shape == (graph.num_edges, 4)
+    test = DiHaloBenzene(tmp_path, split="test")
+    index = dataset.get_idx_split()["test"]
+    assert [g.smiles for g in test] == [dataset[i].smiles for i in index.tolist()]
+    assert dataset.num_classes == 9
+    assert dataset[:5][2].smiles == records[2].meta["smiles"]
+    assert dataset.copy([3, 1])[0].smiles == records[3].meta["smiles"]

@@ -1,0 +1,197 @@
+import gzip
+import hashlib
+import http.server
+import importlib.util
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.recipe import Recipe
+from graphxai_data.resources import shipped
+from graphxai_data.sources import SourceEntry, download, fetch, file_sha256, find_sources, registry
+
+CONTENT = b"CCO\n" * 5000
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A mirror on loopback that can break off, ignore ranges, or have the wrong file."""
+
+    break_off_after: int | None = None
+    ignores_ranges = False
+    content = CONTENT
+
+    def __init__(self) -> None:
+        self.ranges: list[str | None] = []
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/pool.smi"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        self.server.ranges.append(wanted)
+        start = int(wanted[6:-1]) if wanted and not self.server.ignores_ranges else 0
+        if start and start >= len(self.server.content):
+            self.send_error(416)
+            return
+        body = self.server.content[start:]
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.server.break_off_after is not None:
+            body = body[: self.server.break_off_after]
+            self.server.break_off_after = None
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the tests look at `ranges`."""
+
+
+@pytest.fixture
+def mirror() -> Iterator[Server]:
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def _entry(*urls: str, content: bytes = CONTENT) -> SourceEntry:
+    digest = hashlib.sha256(content).hexdigest()
+    return SourceEntry("pool.smi", digest, len(content), "a test", "none", urls)
+
+
+def test_a_file_is_downloaded_checked_and_kept(mirror: Server, tmp_path: Path) -> None:
+    path = download(_entry(mirror.url), tmp_path)
+    assert path.read_bytes() == CONTENT
+    assert download(_entry(mirror.url), tmp_path) == path
+    assert mirror.ranges == [None]
+
+
+def test_the_next_mirror_is_tried(mirror: Server, tmp_path: Path) -> None:
+    nobody = "http://127.0.0.1:9/pool.smi"
+    assert download(_entry(nobody, mirror.url), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_download_that_broke_off_goes_on_where_it_stopped(mirror: Server, tmp_path: Path) -> None:
+    mirror.break_off_after = 7000
+    with pytest.raises(InputError, match="could not be downloaded"):
+        download(_entry(mirror.url), tmp_path)
+    assert download(_entry(mirror.url), tmp_path).read_bytes() == CONTENT
+    assert mirror.ranges == [None, "bytes=7000-"]
+
+
+def test_another_mirror_goes_on_with_what_the_first_one_gave(
+    mirror: Server, tmp_path: Path
+) -> None:
+    mirror.break_off_after = 7000
+    assert download(_entry(mirror.url, mirror.url), tmp_path).read_bytes() == CONTENT
+    assert mirror.ranges == [None, "bytes=7000-"]
+
+
+def test_a_mirror_that_knows_no_ranges_starts_anew(mirror: Server, tmp_path: Path) -> None:
+    mirror.break_off_after = 7000
+    mirror.ignores_ranges = True
+    assert download(_entry(mirror.url, mirror.url), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_file_with_another_hash_is_refused_and_not_kept(mirror: Server, tmp_path: Path) -> None:
+    mirror.content = b"something else"
+    with pytest.raises(InputError, match="could not be downloaded.*pass it with --source"):
+        download(_entry(mirror.url), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    mirror.content = CONTENT
+    assert download(_entry(mirror.url), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_wrong_rest_of_an_old_download_heals_itself(mirror: Server, tmp_path: Path) -> None:
+    entry = _entry(mirror.url, mirror.url)
+    (tmp_path / f"{entry.sha256}.part").write_bytes(b"x" * len(CONTENT))
+    assert download(entry, tmp_path).read_bytes() == CONTENT
+
+
+def test_where_there_is_no_network_the_remedy_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="get it by other means and pass it with --source"):
+        download(_entry("http://127.0.0.1:9/pool.smi"), tmp_path)
+
+
+def test_a_source_that_is_downloaded_is_chosen_by_its_id(
+    mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHXAI_DATA_CACHE", str(tmp_path))
+    known = registry() | {"zinc250k": _entry(mirror.url)}
+    monkeypatch.setattr("graphxai_data.sources.registry", lambda: known)
+    source = find_sources(Recipe.load("dihalo"), {"zinc": "zinc250k"})["zinc"]
+    assert source.id == "zinc250k"
+    assert source.path.parent == tmp_path
+
+
+@pytest.mark.parametrize("key", sorted(registry()))
+def test_every_source_has_what_people_need_to_know(key: str) -> None:
+    entry = registry()[key]
+    assert len(entry.sha256) == 64
+    assert entry.origin
+    assert entry.licence
+    assert entry.bytes > 0
+    if not entry.urls:
+        path = fetch(entry)
+        assert path.stat().st_size == entry.bytes
+        assert path.stat().st_size < 2 * 2**20
+        assert hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() == entry.text_sha256
+
+
+def test_a_shipped_source_that_is_damaged_or_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphxai_data.sources.shipped", lambda folder: tmp_path)
+    entry = _entry()
+    with pytest.raises(DamagedError, match="missing from the installation"):
+        fetch(entry)
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "pool.smi").write_bytes(b"CC")
+    with pytest.raises(DamagedError, match="damaged .expected SHA-256"):
+        fetch(entry)
+
+
+def test_wrong_choices_are_refused(tmp_path: Path) -> None:
+    recipe = Recipe.load("dihalo")
+    with pytest.raises(InputError, match="no source named 'zink'; it takes zinc"):
+        find_sources(recipe, {"zink": "x"})
+    with pytest.raises(InputError, match="No such file or directory; give a readable file"):
+        find_sources(recipe, {"zinc": tmp_path / "none.smi"})
+    with pytest.raises(InputError, match="Is a directory"):
+        find_sources(recipe, {"zinc": tmp_path})
+
+
+def test_a_users_file_is_known_by_its_hash(tmp_path: Path) -> None:
+    path = tmp_path / "mine.smi"
+    path.write_bytes(CONTENT)
+    source = find_sources(Recipe.load("dihalo"), {"zinc": path})["zinc"]
+    assert (source.id, source.path) == ("user's file", path)
+    assert source.sha256 == file_sha256(path) == hashlib.sha256(CONTENT).hexdigest()
+
+
+def test_the_script_that_made_the_pool_selects_as_it_says() -> None:
+    path = shipped("data") / "sources" / "make_zinc_clean_leads.py"
+    spec = importlib.util.spec_from_file_location("make_pool", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    good = [f"{'C' * n}N" for n in range(18, 40)]
+    lines = [*good, *good, "C" * 18, "C" * 25 + "Cl", "FC" + "C" * 20, "[H]N" + "C" * 20]
+    assert set(script.select(lines, 1000)) == set(good)
+    few = script.select(lines, 5)
+    assert few == sorted(few)
+    assert len(few) == 5
+    assert few == sorted(sorted(good, key=lambda s: hashlib.sha256(s.encode()).digest())[:5])
+    pool = gzip.decompress((path.parent / "zinc-clean-leads.smi.gz").read_bytes()).decode().split()
+    assert len(pool) == len(set(pool)) == script.MOLECULES
+    assert all(map(script.wanted, pool))
