@@ -4,12 +4,9 @@ recipe -> plan (class, group and split of every graph) -> shards, made anywhere 
 was written -> manifest -> the folder gets its name. Nothing here imports torch.
 """
 
-import hashlib
-import json
-import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,16 +14,11 @@ import numpy as np
 
 from graphxai_data import engine as engines
 from graphxai_data.disk import build_lock, explained_disk_errors, publish, write_atomically
-from graphxai_data.errors import CheckFailedError, DamagedError, InputError, whole_number
+from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.generators import generator_module
 from graphxai_data.invariants import check_columns
-from graphxai_data.manifest import (
-    MANIFEST_NAME,
-    Manifest,
-    SourceRecord,
-    shard_names,
-    software_versions,
-)
+from graphxai_data.manifest import Manifest, SourceRecord, shard_names, software_versions
+from graphxai_data.order import ORDER_NAME, Order, is_made, keep_if_same, open_staging
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
@@ -36,11 +28,8 @@ from graphxai_data.sources import Source, find_sources
 from graphxai_data.splits import assign_splits
 from graphxai_data.validate import survey
 
-log = logging.getLogger(__name__)
-
 Progress = Callable[[int, int], None]
 
-_ORDER_NAME = "order.json"
 _PICTURE_NAME = "classes.svg"
 
 
@@ -84,7 +73,7 @@ def build(
         DamagedError: an earlier build in that folder is no longer whole.
     """
     recipe = name if isinstance(name, Recipe) else Recipe.load(name)
-    order = _Order(
+    order = Order(
         recipe,
         find_sources(recipe, sources),
         whole_number("seed", seed, 0, MAX_SEED),
@@ -95,17 +84,18 @@ def build(
     jobs = engines.check_jobs(jobs)
     folder = Path(root) / recipe.name / f"seed-{order.seed}"
     tick = progress or (lambda done, total: None)
-    if folder.exists() and not replace_existing:
-        return _keep_if_same(folder, order)  # also where nothing can be written, not even a lock
+    with explained_disk_errors(folder):
+        if folder.exists() and not replace_existing:
+            return keep_if_same(folder, order)  # also where nothing can be written, not even a lock
 
     with explained_disk_errors(folder), build_lock(folder, wait):
         if folder.exists() and not replace_existing:
-            return _keep_if_same(folder, order)
+            return keep_if_same(folder, order)
         plan, rejected = read_sources(
             make_plan(recipe, order.seed, order.graphs), recipe, order.sources, order.seed
         )
-        staging = _open_staging(folder, order)
-        missing = [task for task in _tasks(order, plan) if not _is_made(staging / task.name)]
+        staging = open_staging(folder, order)
+        missing = [task for task in _tasks(order, plan) if not is_made(staging / task.name)]
         done = order.graphs - sum(task.graphs for task in missing)
         tick(done, order.graphs)
         jobs = min(jobs, max(len(missing), 1))
@@ -139,7 +129,7 @@ def build(
         picture = _draw_classes(recipe, staging)
         write_atomically(staging / "README.md", data_card(manifest, recipe, picture).encode())
         manifest.save(staging)
-        (staging / _ORDER_NAME).unlink()
+        (staging / ORDER_NAME).unlink()
         publish(staging, folder)
         return manifest
 
@@ -209,64 +199,10 @@ def make_shard(task: ShardTask) -> MadeShard:
     return MadeShard(task.name, task.graphs, content)
 
 
-@dataclass(frozen=True)
-class _Order:
-    """What is to be built. Two orders that are equal may share finished shards."""
-
-    recipe: Recipe
-    sources: dict[str, Source]
-    seed: int
-    graphs: int
-    shard_size: int
-
-    def to_json(self) -> str:
-        return json.dumps(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "recipe_sha256": self.recipe.sha256,
-                "seed": self.seed,
-                "graphs": self.graphs,
-                "shard_size": self.shard_size,
-                "sources": {name: source.sha256 for name, source in self.sources.items()},
-                "versions": software_versions(),
-            }
-        )
-
-
-def _tasks(order: _Order, plan: Plan) -> Iterator[ShardTask]:
+def _tasks(order: Order, plan: Plan) -> Iterator[ShardTask]:
     for i, name in enumerate(shard_names(-(-order.graphs // order.shard_size))):
         part = plan.cut(i * order.shard_size, order.shard_size)
         yield ShardTask(name, order.recipe, order.seed, part)
-
-
-def _open_staging(folder: Path, order: _Order) -> Path:
-    """The folder under its temporary name: an earlier one of the same order, or a new one.
-
-    The name tells the order, so that an unfinished build of something else is left alone.
-    """
-    digest = hashlib.sha256(order.to_json().encode()).hexdigest()
-    staging = folder.with_name(f".{folder.name}.{digest[:16]}.partial")
-    order_file = staging / _ORDER_NAME
-    if order_file.is_file() and order_file.read_text(encoding="utf-8") == order.to_json():
-        log.info("going on with the unfinished build in %s", staging)
-        return staging
-    if staging.exists():
-        shutil.rmtree(staging)
-    staging.mkdir(parents=True)
-    write_atomically(order_file, order.to_json().encode())
-    return staging
-
-
-def _is_made(path: Path) -> bool:
-    """Whether an earlier run left this shard, and left it whole."""
-    if not path.exists():
-        return False
-    try:
-        ShardReader(path).check()
-    except DamagedError as error:
-        log.warning("made again: %s", error)
-        return False
-    return True
 
 
 def _draw_classes(recipe: Recipe, folder: Path) -> str | None:
@@ -277,41 +213,6 @@ def _draw_classes(recipe: Recipe, folder: Path) -> str | None:
     shard = ShardReader(folder / shard_names(1)[0])
     write_atomically(folder / _PICTURE_NAME, generator.picture(recipe.params, shard).encode())
     return _PICTURE_NAME
-
-
-def _keep_if_same(folder: Path, order: _Order) -> Manifest:
-    """The manifest of the build that is there already, if it is the one asked for and whole."""
-    from graphxai_data.verify import verify
-
-    if not (folder / MANIFEST_NAME).is_file():
-        raise InputError(
-            f"{folder}: exists but is not a graphxai-data build (no {MANIFEST_NAME} in it); "
-            "move it away or choose another --root"
-        )
-    manifest = Manifest.load(folder)
-    wanted = {
-        "recipe_sha256": order.recipe.sha256,
-        "seed": order.seed,
-        "graphs": order.graphs,
-    }
-    for key, value in wanted.items():
-        if getattr(manifest, key) != value:
-            raise InputError(
-                f"{folder}: holds another build ({key} {getattr(manifest, key)}, asked for {value})"
-                "; remove it or choose another --root"
-            )
-    for name, source in order.sources.items():
-        if name not in manifest.sources or manifest.sources[name].sha256 != source.sha256:
-            raise InputError(
-                f"{folder}: holds a build from another file for source '{name}'; "
-                "remove it or choose another --root"
-            )
-    problems = verify(folder)
-    if problems:
-        more = f" (and {len(problems) - 1} more; `verify` lists all)" if problems[1:] else ""
-        raise DamagedError(problems[0] + more)
-    log.info("%s is there already and whole", folder)
-    return manifest
 
 
 def _check_failed(recipe: Recipe, problems: list[str]) -> CheckFailedError:

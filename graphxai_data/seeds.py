@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_SEED = 2**63 - 1
-MAX_INDEX = 2**32 - 1
 # The plan of a build (class, group, split) lies in memory: some 90 bytes a graph while it is made.
 MAX_GRAPHS = 10**8
 
@@ -59,8 +58,8 @@ def rng_for(seed: int, stream: str, index: int = 0, attempt: int = 0) -> Draws:
     Args:
         seed: the build's seed, 0 <= seed < 2**63.
         stream: what the draws are for, such as "ba2motif/base".
-        index: the graph (or group) the draws belong to.
-        attempt: counts the retries of a generator that rejects.
+        index: the graph (or group) the draws belong to, below 2**32.
+        attempt: counts the retries of a generator that rejects, below 2**32.
     """
     # spawn_key, not a list of entropy words: SeedSequence([s, t]) and SeedSequence([s, t, 0])
     # are the same sequence.

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphxai_data.seeds import MAX_INDEX, MAX_SEED, below, rng_for, uniform
+from graphxai_data.seeds import MAX_SEED, below, rng_for, uniform
+
+MAX_INDEX = 2**32 - 1
 
 KEYS = st.tuples(
     st.integers(0, MAX_SEED),

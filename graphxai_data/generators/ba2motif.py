@@ -5,7 +5,6 @@ of the five motif nodes. The base has m = 1 (a tree): the paper's mean numbers o
 admit nothing else. The `colour` features and the twins belong to `ba2motif-balanced`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -27,7 +26,8 @@ from graphxai_data.columns import (
     pointers,
 )
 from graphxai_data.findings import Findings
-from graphxai_data.record import Feature, GraphRecord, Plan, Schema
+from graphxai_data.generators.ba2motif_proof import Prover as Prover
+from graphxai_data.record import Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for, uniform
 
 SOURCES = ()
@@ -207,49 +207,6 @@ def check(params: Params, columns: Columns) -> list[str]:
         findings.require(np.isin(colours, [0, MOTIF_NODES]), "the motif is not of one colour")
         findings.require(label == motif ^ (colours > 0), "the label is not motif XOR colour")
     return findings.problems
-
-
-# Not from the table that the generator uses.
-_MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
-    "house": nx.house_graph,
-    "cycle": lambda: nx.cycle_graph(5),
-    "k23": lambda: nx.complete_bipartite_graph(2, 3),
-}
-
-
-class Prover:
-    """The same claims about one graph, by networkx and by nothing that `check` uses."""
-
-    def __init__(self, params: Params) -> None:
-        self._params = params
-
-    def problems(self, record: GraphRecord) -> list[str]:
-        """What is not as it is claimed to be; empty when all is proven."""
-        graph: nx.Graph[int] = nx.Graph(record.edge_index.T.tolist())
-        graph.add_nodes_from(range(record.num_nodes))
-        motif_nodes = set(np.flatnonzero(record.node_mask).tolist())
-        inside = graph.subgraph(motif_nodes)
-        crossing = [e for e in graph.edges if (e[0] in motif_nodes) != (e[1] in motif_nodes)]
-        problems = []
-        if not nx.is_connected(graph):
-            problems.append("not connected")
-        if len(crossing) != 1 or not set(crossing) <= set(nx.bridges(graph)):
-            problems.append(f"{len(crossing)} edges join motif and base, expected one bridge")
-        marked = {tuple(sorted(e)) for e in record.edge_index[:, record.edge_mask].T.tolist()}
-        if marked != {tuple(sorted(e)) for e in inside.edges}:
-            problems.append("edge_mask is not the set of edges inside the motif")
-        found = [nx.is_isomorphic(inside, _MOTIFS_OF_NETWORKX[n]()) for n in self._params.motifs]
-        motif_colours = {int(record.x[node].argmax()) for node in motif_nodes}
-        flip = motif_colours == {1} if self._params.features == "colour" else False
-        if sum(found) != 1 or found.index(True) ^ flip != record.y:
-            problems.append(f"label {record.y} does not follow from the motif")
-        if self._params.features == "degree":
-            degrees = [degree for _, degree in sorted(graph.degree)]
-            if record.x.argmax(axis=1).tolist() != degrees:
-                problems.append("a feature is not the node's degree")
-        elif len(motif_colours) != 1:
-            problems.append("the motif is not of one colour")
-        return problems
 
 
 def _motif_and_colour(params: Params, index: Ints) -> tuple[Ints, Ints]:

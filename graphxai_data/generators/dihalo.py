@@ -25,22 +25,22 @@ from graphxai_data.columns import (
 )
 from graphxai_data.errors import CheckFailedError
 from graphxai_data.findings import Findings
+from graphxai_data.generators.dihalo_graft import (
+    PLACES,
+    RATIONALE_ATOMS,
+    RING_ATOMS,
+    graft,
+    sure_decoy_atoms,
+)
 from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
-from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure, insert_branches
+from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.report.molecules import class_gallery
-from graphxai_data.seeds import MAX_GRAPHS, Words, rng_for
+from graphxai_data.seeds import MAX_GRAPHS, rng_for
 from graphxai_data.sources import Source
 
 SOURCES = ("zinc",)
-RING_ATOMS, RATIONALE_ATOMS = 6, 8
-# Where the two halogens can sit on a ring that is attached at position 1, up to symmetry.
-PLACES = {
-    "ortho": ((2, 3), (3, 4)),
-    "meta": ((2, 4), (2, 6), (3, 5)),
-    "para": ((2, 5),),
-}
 BONDS = ("single", "double", "triple", "aromatic")
 # RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
 _KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
@@ -160,7 +160,7 @@ def _draw(
     words = rng_for(seed, "dihalo", group).words(1 + classes + (1 + classes) * MAX_ATOMS)
     bond, place = int(words[0]), int(words[1 + label])
     by_atom = words[1 + classes :].reshape(1 + classes, MAX_ATOMS)
-    smiles, first = _graft(params, background, label, bond, place, by_atom[0])
+    smiles, first = graft(params, background, label, bond, place, by_atom[0])
     molecule = Chem.MolFromSmiles(smiles)
     if molecule is None:
         raise CheckFailedError(f"graph {index}: RDKit does not accept {smiles}")
@@ -190,56 +190,6 @@ def _draw(
     )
 
 
-def _graft(
-    params: Params, background: Background, label: int, bond: int, place: int, decoys: Words
-) -> tuple[str, int]:
-    """The grafted SMILES, and the number of the first of the rationale's eight atoms in it.
-
-    Args:
-        params: of the recipe.
-        background: to graft on.
-        label: class of the graph.
-        bond: random word that chooses the C-H bond.
-        place: random word that chooses the halogens' place on the ring.
-        decoys: random words, one for each atom, that choose the decoys.
-    """
-    halogen, position = params.classes[label]
-    carbons = [atom for atom, count in enumerate(background.hydrogens) for _ in range(count)]
-    attached_to = carbons[bond % len(carbons)]
-    choices = PLACES[position]
-    places = choices[place % len(choices)]
-    branches = {attached_to: _ring(halogen, places, free_ring_closure(background.smiles))}
-    if params.decoys:
-        others = [h for h in params.halogens if h != halogen for _ in range(2)]
-        free = _decoy_atoms(background, attached_to, decoys)
-        branches |= dict(zip(free[: len(others)], others, strict=True))
-    smiles, first_atom = insert_branches(background.smiles, branches)
-    return smiles, first_atom[attached_to]
-
-
-def _ring(halogen: str, places: tuple[int, int], closure: str) -> str:
-    """SMILES of the ring, to be attached at position 1: just the eight atoms of the rationale."""
-    text = "-"
-    for position in range(1, RING_ATOMS + 1):
-        text += "c" + (closure if position in (1, RING_ATOMS) else "")
-        text += f"({halogen})" if position in places else ""
-    return text
-
-
-def _decoy_atoms(background: Background, attached_to: int, words: Words) -> list[int]:
-    """Carbons with hydrogen in random order, passing over those on a ring with an earlier one."""
-    molecule = Chem.MolFromSmiles(background.smiles)  # its ring information dies with it
-    rings = molecule.GetRingInfo().AtomRings()
-    candidates = [a for a, h in enumerate(background.hydrogens) if h and a != attached_to]
-    keys = words[: len(candidates)]
-    taken: list[int] = []
-    for i in np.argsort(keys, kind="stable").tolist():
-        atom = candidates[i]
-        if not any(atom in ring and other in ring for ring in rings for other in taken):
-            taken.append(atom)
-    return taken
-
-
 def _reason_against(params: Params, molecule: Chem.Mol, background: Background) -> str | None:
     """Why a molecule cannot be a background of this recipe."""
     elements = set(_elements(background.smiles))
@@ -252,25 +202,9 @@ def _reason_against(params: Params, molecule: Chem.Mol, background: Background) 
     if not any(background.hydrogens):
         return "no C-H bond to replace"
     enough = 2 * (len(params.halogens) - 1) + 1
-    if params.decoys and _sure_decoy_atoms(molecule, background.hydrogens) < enough:
+    if params.decoys and sure_decoy_atoms(molecule, background.hydrogens) < enough:
         return "has too few places for decoys"
     return None
-
-
-def _sure_decoy_atoms(molecule: Chem.Mol, hydrogens: tuple[int, ...]) -> int:
-    """How many decoys, no two on one ring, fit in whatever order they are placed.
-
-    Every free carbon outside rings takes one, and so does every system of fused rings with a free
-    carbon. One of these may go to the attachment, so one more than needed is asked for.
-    """
-    free = {atom for atom, count in enumerate(hydrogens) if count}
-    systems: list[set[int]] = []
-    for ring in map(set, molecule.GetRingInfo().AtomRings()):
-        touching = [system for system in systems if system & ring]
-        systems = [system for system in systems if not system & ring]
-        systems.append(ring.union(*touching))
-    in_rings = set[int]().union(*systems)
-    return len(free - in_rings) + sum(1 for system in systems if system & free)
 
 
 def _elements(smiles: str) -> list[str]:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from graphxai_data.build import build, make_plan, read_sources
 from graphxai_data.columns import unpack
 from graphxai_data.errors import CheckFailedError, InputError
-from graphxai_data.generators import dihalo
+from graphxai_data.generators import dihalo, dihalo_graft
 from graphxai_data.invariants import check_columns
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import GraphRecord
@@ -65,16 +65,16 @@ def test_places_on_the_ring_are_all_that_differ_by_symmetry(position: str) -> No
     for one in range(2, 7):
         for other in range(one + 1, 7):
             if min(other - one, 6 - (other - one)) == distance:
-                ring = dihalo._ring("Cl", (one, other), "1")
+                ring = dihalo_graft._ring("Cl", (one, other), "1")
                 different.add(Chem.CanonSmiles(f"C({ring})"))
-    rings = [dihalo._ring("Cl", places, "1") for places in dihalo.PLACES[position]]
+    rings = [dihalo_graft._ring("Cl", places, "1") for places in dihalo_graft.PLACES[position]]
     offered = {Chem.CanonSmiles(f"C({ring})") for ring in rings}
     assert offered == different
-    assert len(offered) == len(dihalo.PLACES[position])
+    assert len(offered) == len(dihalo_graft.PLACES[position])
 
 
 def test_every_place_on_the_ring_is_equally_likely() -> None:
-    seen: dict[str, Counter[tuple[int, ...]]] = {p: Counter() for p in dihalo.PLACES}
+    seen: dict[str, Counter[tuple[int, ...]]] = {p: Counter() for p in dihalo_graft.PLACES}
     for record in _records("dihalo", 1800):
         molecule = Chem.MolFromSmiles(record.meta["smiles"])
         rationale = set(record.meta["smiles_atom"][record.node_mask].tolist())
@@ -342,7 +342,7 @@ def test_the_same_molecule_written_twice_is_used_once(tmp_path: Path) -> None:
 def test_a_molecule_that_rdkit_refuses_after_the_graft_stops_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dihalo, "_graft", lambda *_: ("C1CC", 0))
+    monkeypatch.setattr(dihalo, "graft", lambda *_: ("C1CC", 0))
     with pytest.raises(CheckFailedError, match="graph 0: RDKit does not accept C1CC"):
         build("dihalo", root=tmp_path, graphs=9, engine="serial")
 

@@ -1,0 +1,109 @@
+"""Order: what is to be built; and what of it is there already, finished or not."""
+
+import hashlib
+import json
+import logging
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphxai_data.disk import write_atomically
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
+from graphxai_data.recipe import Recipe
+from graphxai_data.shards import SCHEMA_VERSION, ShardReader
+from graphxai_data.sources import Source
+
+log = logging.getLogger(__name__)
+
+ORDER_NAME = "order.json"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be built. Two orders that are equal may share finished shards."""
+
+    recipe: Recipe
+    sources: dict[str, Source]
+    seed: int
+    graphs: int
+    shard_size: int
+
+    def to_json(self) -> str:
+        """All that decides the bytes of the shards."""
+        return json.dumps(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "recipe_sha256": self.recipe.sha256,
+                "seed": self.seed,
+                "graphs": self.graphs,
+                "shard_size": self.shard_size,
+                "sources": {name: source.sha256 for name, source in self.sources.items()},
+                "versions": software_versions(),
+            }
+        )
+
+
+def open_staging(folder: Path, order: Order) -> Path:
+    """The folder under its temporary name: an earlier one of the same order, or a new one.
+
+    The name tells the order, so that an unfinished build of something else is left alone.
+    """
+    digest = hashlib.sha256(order.to_json().encode()).hexdigest()
+    staging = folder.with_name(f".{folder.name}.{digest[:16]}.partial")
+    order_file = staging / ORDER_NAME
+    if order_file.is_file() and order_file.read_text(encoding="utf-8") == order.to_json():
+        log.info("going on with the unfinished build in %s", staging)
+        return staging
+    if staging.exists():
+        shutil.rmtree(staging)
+    staging.mkdir(parents=True)
+    write_atomically(order_file, order.to_json().encode())
+    return staging
+
+
+def is_made(path: Path) -> bool:
+    """Whether an earlier run left this shard, and left it whole."""
+    if not path.exists():
+        return False
+    try:
+        ShardReader(path).check()
+    except DamagedError as error:
+        log.warning("made again: %s", error)
+        return False
+    return True
+
+
+def keep_if_same(folder: Path, order: Order) -> Manifest:
+    """The manifest of the build that is there already, if it is the one asked for and whole."""
+    from graphxai_data.verify import verify
+
+    if not (folder / MANIFEST_NAME).is_file():
+        raise InputError(
+            f"{folder}: exists but is not a graphxai-data build (no {MANIFEST_NAME} in it); "
+            "move it away or choose another --root"
+        )
+    manifest = Manifest.load(folder)
+    wanted = {
+        "recipe_sha256": order.recipe.sha256,
+        "seed": order.seed,
+        "graphs": order.graphs,
+    }
+    for key, value in wanted.items():
+        if getattr(manifest, key) != value:
+            raise InputError(
+                f"{folder}: holds another build ({key} {getattr(manifest, key)}, asked for {value})"
+                "; remove it or choose another --root"
+            )
+    for name, source in order.sources.items():
+        if name not in manifest.sources or manifest.sources[name].sha256 != source.sha256:
+            raise InputError(
+                f"{folder}: holds a build from another file for source '{name}'; "
+                "remove it or choose another --root"
+            )
+    problems = verify(folder)
+    if problems:
+        more = f" (and {len(problems) - 1} more; `verify` lists all)" if problems[1:] else ""
+        raise DamagedError(problems[0] + more)
+    log.info("%s is there already and whole", folder)
+    return manifest
