@@ -13,9 +13,10 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from benchmarks.timing import best_seconds
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.manifest import Manifest, ShardEntry
+from graphxai_data.manifest import Manifest
 from graphxai_data.record import Feature, GraphRecord, Schema
 from graphxai_data.shards import ShardReader, ShardWriter
+from graphxai_data.validate import shard_entry
 
 GRAPHS, NODES, UNDIRECTED_EDGES, ATOMS, BONDS, SHARD_SIZE = 9000, 52, 54, 9, 4, 1000
 SCHEMA = Schema(Feature(ATOMS, "onehot"), Feature(BONDS, "onehot"), num_classes=9)
@@ -58,8 +59,7 @@ def write_shards(records: list[GraphRecord], folder: Path) -> Manifest:
         with ShardWriter(path, SCHEMA, dataset="benchmark", recipe_sha256="", seed=0) as writer:
             for i, record in enumerate(records[first : first + SHARD_SIZE], start=first):
                 writer.add(record, graph_id=i, split=i % 3)
-        shard = ShardReader(path)
-        entries.append(ShardEntry(path.name, shard.sha256, len(shard), shard.file_sha256))
+        entries.append(shard_entry(ShardReader(path)))
     count = len(records)
     return Manifest(1, "benchmark", 0, count, SHARD_SIZE, "", "", {}, {}, tuple(entries), {}, {})
 

@@ -122,7 +122,7 @@ class GraphXAIDataset(InMemoryDataset):
     def _load(self) -> None:
         """Concatenate the shards and map their pointers onto PyG's `data, slices`."""
         entries = self.manifest.shards
-        shards = [ShardReader(self.folder / e.name, e.file_sha256) for e in entries]
+        shards = [ShardReader(self.folder / e.name, file_crc32=e.file_crc32) for e in entries]
         self._schema: Schema = shards[0].schema
         self._data, self.slices = self._assemble([shard.columns for shard in shards])
         if self.pre_filter is not None or self.pre_transform is not None:

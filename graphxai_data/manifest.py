@@ -29,12 +29,14 @@ class ShardEntry:
         sha256: digest of the arrays, the same wherever they are built.
         graphs: how many it holds.
         file_sha256: of the file's bytes, to notice damage; other versions of HDF5 may write others.
+        file_crc32: the same for a quick look, whenever the dataset is loaded.
     """
 
     name: str
     sha256: str
     graphs: int
     file_sha256: str
+    file_crc32: int
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import hashlib
 import math
 import operator
 import os
+import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -119,47 +120,51 @@ class ShardReader:
         path: the file.
         file_sha256: refuse the file unless its bytes have this SHA-256. HDF5 can hang on damaged
             files, so where a manifest tells the hash, it is compared before HDF5 sees the file.
+        file_crc32: the same with CRC-32: enough against damage, and three times as fast.
 
     Attributes:
         columns: the arrays as in `columns.py`; `edge_index` keeps its stored, narrow type.
         schema: as stored in the file.
-        sha256: digest of the arrays as stored, by the file's own account.
-        file_sha256: SHA-256 of the file's bytes.
 
     Raises:
         DamagedError: the file is missing, not HDF5, or not a shard.
     """
 
-    def __init__(self, path: str | Path, file_sha256: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        file_sha256: str | None = None,
+        file_crc32: int | None = None,
+    ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
             raise DamagedError(f"{self.path}: no such shard; build the dataset again")
         try:
-            image = self.path.read_bytes()
-            self.file_sha256 = hashlib.sha256(image).hexdigest()
-            if file_sha256 not in (None, self.file_sha256):
+            self._image = self.path.read_bytes()
+            if (file_sha256 is not None and file_sha256 != self.file_sha256) or (
+                file_crc32 is not None and file_crc32 != self.file_crc32
+            ):
                 raise DamagedError(
-                    f"{self.path}: not the file that manifest.json lists (expected SHA-256 "
-                    f"{file_sha256}, got {self.file_sha256}); delete the build and build again"
+                    f"{self.path}: not the file that manifest.json lists (SHA-256 "
+                    f"{self.file_sha256}); delete the build and build again"
                 )
             file = h5py.h5f.open(os.fsencode(self.path), h5py.h5f.ACC_RDONLY, _CLOSE_AT_ONCE)
             try:
-                self._read(file, image)
+                self._read(file)
             finally:
                 file.close()
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
 
-    def _read(self, file: h5py.h5f.FileID, image: bytes) -> None:
+    def _read(self, file: h5py.h5f.FileID) -> None:
         _check_version(_read_attribute(file, "schema_version", int), self.path)
-        self.sha256 = _read_attribute(file, "sha256", str)
         self.columns: Columns = {}
         features: dict[str, Feature] = {}
         extras = []
         for key in file:
             name = key.decode()
             array_id = _open_array(file, key)
-            self.columns[name] = _cut(array_id, image)
+            self.columns[name] = _cut(array_id, self._image)
             if name in ("x", "edge_attr"):
                 # One-hot features are bytes, dense ones are not.
                 encoding: Encoding = "onehot" if self.columns[name].dtype == np.uint8 else "dense"
@@ -176,6 +181,25 @@ class ShardReader:
         )
         if problem := _layout_problem(self.columns, self.schema):
             raise ValueError(problem)
+
+    @cached_property
+    def file_sha256(self) -> str:
+        """SHA-256 of the file's bytes."""
+        return hashlib.sha256(self._image).hexdigest()
+
+    @cached_property
+    def file_crc32(self) -> int:
+        """CRC-32 of the file's bytes."""
+        return zlib.crc32(self._image)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the arrays as stored, by the file's own account."""
+        try:
+            with h5py.File(self.path, "r") as file:
+                return _read_attribute(file.id, "sha256", str)
+        except _HDF5_ERRORS as error:
+            raise _unreadable(self.path, error) from None
 
     @cached_property
     def identity(self) -> dict[str, Any]:

@@ -62,9 +62,7 @@ def survey(
                 ).check(recipe.params, shard.columns)
             found.problems += [f"{path}: {problem}" for problem in problems]
             if not found.problems:
-                found.shards.append(
-                    ShardEntry(path.name, shard.sha256, len(shard), shard.file_sha256)
-                )
+                found.shards.append(shard_entry(shard))
                 digest.update(widened(shard.columns))
                 statistics.update(shard.columns)
         except DamagedError as error:
@@ -76,6 +74,13 @@ def survey(
         found.statistics = statistics.to_dict()
         found.problems += check_expected(recipe, found.statistics, statistics.graphs)
     return found
+
+
+def shard_entry(shard: ShardReader) -> ShardEntry:
+    """What a manifest says of a shard."""
+    return ShardEntry(
+        shard.path.name, shard.sha256, len(shard), shard.file_sha256, shard.file_crc32
+    )
 
 
 def _problems_of_shard(

@@ -2,6 +2,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import h5py
@@ -13,6 +14,7 @@ from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
 from graphxai_data.recipe import shipped_names
 from graphxai_data.shards import ShardReader, shard_bytes
+from graphxai_data.validate import shard_entry
 from graphxai_data.verify import verify
 from tests.conftest import copy_build, edit_manifest
 
@@ -169,7 +171,7 @@ def _adapt_manifest(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     for entry in manifest["shards"]:
         shard = ShardReader(folder / entry["name"])
-        entry |= {"sha256": shard.sha256, "file_sha256": shard.file_sha256}
+        entry |= asdict(shard_entry(shard))
     edit_manifest(folder, shards=manifest["shards"])
 
 
