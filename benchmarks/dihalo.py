@@ -1,7 +1,7 @@
 """Di-Halo-Benzene against the floor: RDKit parsing the same molecules and adding hydrogens.
 
-Run with `python -m benchmarks.dihalo`. One process; ours includes graft, shuffle and arrays, and in
-the second figure also the choice of backgrounds from the pool (parsing and comparing them).
+Run with `python -m benchmarks.dihalo`. One process. Generation is graft, parsing, shuffle and
+arrays; the choice of backgrounds from the pool, which comes before it, is given apart.
 """
 
 import json

@@ -49,8 +49,8 @@ def build(
 ) -> Manifest:
     """Build a dataset into `<root>/<dataset>/seed-<seed>/`, or keep it if it is there and whole.
 
-    The result depends on recipe, seed and graphs alone. A build that was killed goes on at its
-    first missing shard.
+    The result depends on recipe, seed, graphs and sources alone. A build that was killed goes on at
+    its first missing shard.
 
     Args:
         name: a shipped dataset, the path of a recipe file, or a recipe.
@@ -82,18 +82,18 @@ def build(
     )
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
-    folder = Path(root) / recipe.name / f"seed-{order.seed}"
+    folder = Path(root).expanduser() / recipe.name / f"seed-{order.seed}"
     tick = progress or (lambda done, total: None)
     with explained_disk_errors(folder):
         if folder.exists() and not replace_existing:
             return keep_if_same(folder, order)  # also where nothing can be written, not even a lock
 
+    plan, rejected = read_sources(
+        make_plan(recipe, order.seed, order.graphs), recipe, order.sources, order.seed
+    )
     with explained_disk_errors(folder), build_lock(folder, wait):
         if folder.exists() and not replace_existing:
             return keep_if_same(folder, order)
-        plan, rejected = read_sources(
-            make_plan(recipe, order.seed, order.graphs), recipe, order.sources, order.seed
-        )
         staging = open_staging(folder, order)
         missing = [task for task in _tasks(order, plan) if not is_made(staging / task.name)]
         done = order.graphs - sum(task.graphs for task in missing)
@@ -105,7 +105,9 @@ def build(
             tick(done, order.graphs)
 
         shards = ((staging / task.name, task.graphs, None) for task in _tasks(order, plan))
-        found = survey(shards, recipe, order.seed, plan, check_graphs=False)
+        found = survey(
+            shards, recipe, order.seed, plan, usual_sources=order.usual_sources, check_graphs=False
+        )
         if found.problems:
             shutil.rmtree(staging)
             raise _check_failed(recipe, found.problems)
@@ -121,7 +123,7 @@ def build(
             statistics=found.statistics,
             shards=tuple(found.shards),
             sources={
-                name: SourceRecord(source.id, source.path.name, source.sha256, rejected)
+                name: SourceRecord(source.id, source.path.name, source.sha256, rejected[name])
                 for name, source in order.sources.items()
             },
             versions=software_versions(),
@@ -150,8 +152,8 @@ def make_plan(recipe: Recipe, seed: int, graphs: int) -> Plan:
 
 def read_sources(
     plan: Plan, recipe: Recipe, sources: dict[str, Source], seed: int
-) -> tuple[Plan, dict[str, int]]:
-    """The plan with what each graph is made from, and what was rejected for which reason."""
+) -> tuple[Plan, dict[str, dict[str, int]]]:
+    """The plan with what each graph is made from; for each source, what was rejected and why."""
     if not sources:
         return plan, {}
     generator = generator_module(recipe.generator)
@@ -210,8 +212,8 @@ def _draw_classes(recipe: Recipe, folder: Path) -> str | None:
     generator = generator_module(recipe.generator)
     if not hasattr(generator, "picture"):
         return None
-    shard = ShardReader(folder / shard_names(1)[0])
-    write_atomically(folder / _PICTURE_NAME, generator.picture(recipe.params, shard).encode())
+    records = (r for path in sorted(folder.glob("shard-*.h5")) for r in ShardReader(path))
+    write_atomically(folder / _PICTURE_NAME, generator.picture(recipe.params, records).encode())
     return _PICTURE_NAME
 
 

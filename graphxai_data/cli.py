@@ -120,8 +120,8 @@ def build(
 ) -> None:
     """Build dataset NAME (see `list`), or the recipe file NAME, ending in .toml.
 
-    The graphs depend on recipe, seed and --graphs alone. A build that was stopped goes on where it
-    was; one that is already there is verified and kept.
+    The graphs depend on recipe, seed, --graphs and --source alone. A build that was stopped goes on
+    where it was; one that is already there is verified and kept.
     """
     from graphxai_data.build import build as run_build
     from graphxai_data.manifest import reference_digest
@@ -189,7 +189,7 @@ def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
     from graphxai_data.record import SPLIT_NAMES
-    from graphxai_data.report.card import class_rows, statistics_rows
+    from graphxai_data.report.card import class_rows, rejected_lines, statistics_rows
 
     statistics = _table("statistic", "this build", "expected", "tolerance")
     for row in statistics_rows(manifest):
@@ -200,6 +200,10 @@ def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
     click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {folder}")
     _print(statistics)
     _print(classes)
+    for name, source in manifest.sources.items():
+        click.echo(f"source {name}     {source.id} ({source.file}, sha256 {source.sha256})")
+    for line in rejected_lines(manifest):
+        click.echo(line)
     click.echo(f"content sha256  {manifest.content_sha256}")
     click.echo(f"reference       {_reference_verdict(manifest)}")
 

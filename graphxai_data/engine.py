@@ -71,7 +71,7 @@ def check_engine(engine: str) -> None:
     # A Dask client that nobody answers goes on complaining on stderr; a plain socket does not.
     try:
         socket.create_connection((address[1].strip("[]"), int(address[2])), timeout=10).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, UnicodeError) as error:
         raise _no_answer(engine, error) from None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from graphxai_data import __version__
 from graphxai_data.disk import write_atomically
 from graphxai_data.errors import DamagedError, InputError, whole_number
+from graphxai_data.generators import generator_module
 from graphxai_data.recipe import Recipe, read_toml
 from graphxai_data.resources import shipped
 from graphxai_data.seeds import MAX_SEED
@@ -55,7 +56,7 @@ class Manifest:
 
     Attributes:
         content_sha256: digest of all graphs, independent of shard size and of who built them.
-        recipe: the whole recipe, so that the build can be repeated from this file alone.
+        recipe: the whole recipe, so that with the sources the build can be repeated.
         sources: raw inputs by name, with their digests.
         versions: the software that made the build; no clock time, so that equal builds are equal.
     """
@@ -81,7 +82,7 @@ class Manifest:
             InputError: the folder is not a build.
             DamagedError: its manifest cannot be used.
         """
-        path = Path(folder) / MANIFEST_NAME
+        path = Path(folder).expanduser() / MANIFEST_NAME
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -106,6 +107,11 @@ class Manifest:
             whole_number(f"{path}: seed", manifest.seed, 0, MAX_SEED)
         except InputError as error:
             raise DamagedError(f"{error}; {_REBUILD}") from None
+        classes = generator_module(recipe.generator).schema(recipe.params).num_classes
+        if not set(manifest.statistics["class_splits"]) <= {str(i) for i in range(classes)}:
+            raise DamagedError(f"{path}: counts classes that do not exist; {_REBUILD}")
+        if set(manifest.sources) != set(recipe.sources):
+            raise DamagedError(f"{path}: does not name the recipe's sources; {_REBUILD}")
         if tuple(entry.name for entry in manifest.shards) != shard_names(len(manifest.shards)):
             raise DamagedError(f"{path}: does not list its shards by number; {_REBUILD}")
         counts = [entry.graphs for entry in manifest.shards]
@@ -116,6 +122,12 @@ class Manifest:
         if (recipe.sha256, recipe.name) != (manifest.recipe_sha256, manifest.dataset):
             raise DamagedError(f"{path}: does not agree with itself about its recipe; {_REBUILD}")
         return manifest
+
+    @property
+    def has_usual_sources(self) -> bool:
+        """Whether it was built from the sources that its recipe names."""
+        used = {name: source.id for name, source in self.sources.items()}
+        return bool(used == self.recipe.get("sources", {}))
 
     def load_recipe(self, where: str = "recipe") -> Recipe:
         """The recipe that the dataset was built from."""
@@ -151,10 +163,9 @@ def software_versions() -> dict[str, str]:
 def reference_digest(manifest: Manifest) -> str | None:
     """The digest that `data/digests.toml` pins for this very build, if it does."""
     entry = read_toml(shipped("data") / "digests.toml").get(manifest.dataset, {})
-    usual_sources = {name: source.id for name, source in manifest.sources.items()}
     for key in ("recipe_sha256", "seed", "graphs"):
         if entry.get(key) != getattr(manifest, key):
             return None
-    if usual_sources != manifest.recipe.get("sources", {}):
+    if not manifest.has_usual_sources:
         return None
     return str(entry["content_sha256"])

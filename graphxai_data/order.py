@@ -29,6 +29,11 @@ class Order:
     graphs: int
     shard_size: int
 
+    @property
+    def usual_sources(self) -> bool:
+        """Whether the sources are those that the recipe names."""
+        return {name: source.id for name, source in self.sources.items()} == self.recipe.sources
+
     def to_json(self) -> str:
         """All that decides the bytes of the shards."""
         return json.dumps(

@@ -320,6 +320,8 @@ def _layout_problem(columns: Columns, schema: Schema) -> str | None:
             ptr = columns[f"{extra.name}_ptr"]
             if problem := _pointer_problem(f"{extra.name}_ptr", ptr, graphs):
                 return problem
+            if problem := _text_problem(extra.name, columns[extra.name], ptr):
+                return problem
             expected[f"{extra.name}_ptr"] = (ptr.dtype, ptr.shape)
             expected[extra.name] = (np.dtype("u1"), (int(ptr[-1]),))
         elif extra.level in rows:
@@ -340,6 +342,18 @@ def _pointer_problem(name: str, values: npt.NDArray[Any], graphs: int) -> str | 
         return f"'{name}' is not [graphs + 1] int64"
     if values[0] != 0 or (np.diff(values) < 0).any():
         return f"'{name}' does not rise from 0"
+    return None
+
+
+def _text_problem(name: str, content: npt.NDArray[Any], ptr: npt.NDArray[Any]) -> str | None:
+    begins = content[ptr[:-1][np.diff(ptr) > 0]] if int(ptr[-1]) == len(content) else None
+    try:
+        content.tobytes().decode()
+    except UnicodeDecodeError:
+        begins = None
+    # Bytes 10xxxxxx go on with a character: no text begins with one.
+    if begins is None or (begins & 0xC0 == 0x80).any():
+        return f"array '{name}' is not UTF-8 text"
     return None
 
 

@@ -72,10 +72,7 @@ def find_sources(
         chosen: for some of them, another id or the path of a file to use instead.
     """
     chosen = chosen or {}
-    for name in chosen:
-        if name not in recipe.sources:
-            takes = ", ".join(sorted(recipe.sources)) or "none"
-            raise InputError(f"{recipe.name}: no source named '{name}'; it takes {takes}")
+    refuse_unknown_sources(recipe, chosen)
     known = registry()
     found = {}
     for name, default in recipe.sources.items():
@@ -87,6 +84,14 @@ def find_sources(
         else:
             raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
     return found
+
+
+def refuse_unknown_sources(recipe: Recipe, chosen: Mapping[str, str | Path]) -> None:
+    """An `InputError` if a source is chosen that the recipe does not have."""
+    for name in chosen:
+        if name not in recipe.sources:
+            takes = ", ".join(sorted(recipe.sources)) or "none"
+            raise InputError(f"{recipe.name}: no source named '{name}'; it takes {takes}")
 
 
 def registry() -> dict[str, SourceEntry]:
@@ -175,13 +180,16 @@ class _ResumingDownloader:
 
 
 def _users_file(name: str, path: Path) -> Source:
+    path = path.expanduser()
     try:
-        return Source("user's file", path, file_sha256(path))
+        # Not a pipe or a device: a source is read more than once, and has an end.
+        reason = "" if path.is_file() else "no such file" if not path.exists() else "not a file"
+        if not reason:
+            return Source("user's file", path, file_sha256(path))
     except OSError as error:
-        ids = ", ".join(registry())
-        raise InputError(
-            f"--source {name}={path}: {error.strerror}; give a readable file, or one of {ids}"
-        ) from None
+        reason = str(error.strerror)
+    ids = ", ".join(registry())
+    raise InputError(f"--source {name}={path}: {reason}; give a readable file, or one of {ids}")
 
 
 def file_sha256(path: Path) -> str:

@@ -14,7 +14,7 @@ from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.shards import ShardReader
-from graphxai_data.sources import find_sources
+from graphxai_data.sources import find_sources, refuse_unknown_sources, registry
 from graphxai_data.validate import survey
 
 _MOST_PROVEN = 10_000
@@ -39,12 +39,13 @@ def verify(
     Raises:
         InputError: the folder is not a build at all.
     """
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     try:
         manifest = Manifest.load(folder)
     except DamagedError as error:
         return [str(error)]
     recipe = manifest.load_recipe()
+    refuse_unknown_sources(recipe, sources or {})
     shards = [(folder / entry.name, entry.graphs, entry.file_sha256) for entry in manifest.shards]
     problems = [
         f"{path}: no such shard; build the dataset again"
@@ -61,7 +62,7 @@ def verify(
         return problems
 
     plan = make_plan(recipe, manifest.seed, manifest.graphs)
-    found = survey(shards, recipe, manifest.seed, plan)
+    found = survey(shards, recipe, manifest.seed, plan, usual_sources=manifest.has_usual_sources)
     problems = found.problems
     strays = set(folder.glob("shard-*.h5")) - {path for path, _, _ in shards}
     problems += [f"{path}: not listed in manifest.json" for path in sorted(strays)]
@@ -112,7 +113,9 @@ def _not_reproduced(
     chosen: Mapping[str, str | Path] | None,
 ) -> Iterator[str]:
     """Shards that recipe and seed do not give again."""
-    sources = find_sources(recipe, chosen)
+    known = registry()
+    made_by_id = {name: s.id for name, s in manifest.sources.items() if s.id in known}
+    sources = find_sources(recipe, {**made_by_id, **(chosen or {})})
     for name, source in sources.items():
         made_from = manifest.sources[name]
         if source.sha256 != made_from.sha256:

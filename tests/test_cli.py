@@ -101,6 +101,8 @@ def test_progress_goes_to_stderr_and_results_to_stdout(tmp_path: Path) -> None:
         (["none.toml"], ["none.toml: no such recipe file"]),
         (["[/x].toml"], ["[/x].toml: no such recipe file"]),
         (["ba2motif", "--engine", "tcp://127.0.0.1:abc"], ["unknown engine"]),
+        (["ba2motif", "--engine", "tcp://..:1"], ["no Dask scheduler answers"]),
+        (["ba2motif", "--engine", f"tcp://{'a' * 300}:1"], ["no Dask scheduler answers"]),
         (["ba2motif", "--engine", "tcp://127.0.0.1:9"], ["no Dask scheduler answers"]),
         (["ba2motif", "--seed", "-1"], ["seed: expected a whole number from 0", "got -1"]),
         (["ba2motif", "--seed", str(2**70)], ["seed: expected a whole number from 0"]),

@@ -1,4 +1,5 @@
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from graphxai_data.columns import pack
 from graphxai_data.digest import ArrayDigest, shard_digest, widened
 from graphxai_data.errors import CheckFailedError, DamagedError
-from graphxai_data.record import Feature, GraphRecord, Schema
+from graphxai_data.record import Extra, Feature, GraphRecord, Schema
 from graphxai_data.shards import ShardReader, ShardWriter, shard_bytes
 from tests.strategies import datasets
 
@@ -91,7 +92,7 @@ def test_every_changed_value_changes_the_digest(data: tuple[Schema, list[GraphRe
         if array.size:
             changed = array.copy()
             flat = changed.reshape(-1)
-            flat[-1] = not flat[-1] if changed.dtype == bool else flat[-1] + 1
+            flat[-1] = not flat[-1] if changed.dtype == bool else flat[-1] != 1
             assert shard_digest(columns | {name: changed}) != digest
 
 
@@ -276,6 +277,17 @@ def test_missing_and_extra_arrays_are_refused(tmp_path: Path) -> None:
     with h5py.File(path, "a") as f:
         del f["extra"], f["group"]
     _expect_damaged(path, "not a readable shard")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", "é".encode()])
+def test_text_that_is_not_utf8_or_torn_apart_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "s.h5"
+    schema = replace(SIMPLE, extras=(Extra("name", "text"),))
+    graphs = [replace(_path_graph(3), meta={"name": text}) for text in ("a", "b")]
+    _write(path, schema, graphs)
+    with h5py.File(path, "a") as f:
+        f["name"][:] = list(content)
+    _expect_damaged(path, "array 'name' is not UTF-8 text")
 
 
 def test_pointers_that_lie_are_refused(tmp_path: Path) -> None:

@@ -125,6 +125,7 @@ def test_a_manifest_of_another_seed_is_noticed(small_build: Path) -> None:
         ({"shards": []}, "counts 40 graphs, its shards 0"),
         ({"recipe": {}}, "missing key 'name'"),
         ({"surprise": 1}, "unknown key 'surprise'"),
+        ({"sources": {"zinc": {"id": "", "file": "", "sha256": "", "rejected": {}}}}, "sources"),
     ],
 )
 def test_a_wrong_manifest_is_noticed(small_build: Path, change: dict, problem: str) -> None:
@@ -137,6 +138,19 @@ def test_statistics_that_are_not_those_of_the_graphs_are_noticed(small_build: Pa
     edit_manifest(small_build, statistics=statistics | {"nodes_mean": 23.7})
     problem = f"{small_build}: statistics in manifest.json is not that of the shards"
     assert verify(small_build) == [problem]
+
+
+@pytest.mark.parametrize("label", ["x", "[/x]", "9" * 5000, "-1"])
+def test_classes_that_do_not_exist_are_noticed(small_build: Path, label: str) -> None:
+    statistics = json.loads((small_build / "manifest.json").read_text())["statistics"]
+    statistics["class_splits"][label] = {"train": 1, "valid": 0, "test": 0}
+    edit_manifest(small_build, statistics=statistics)
+    assert "counts classes that do not exist" in verify(small_build)[0]
+
+
+def test_a_source_that_the_recipe_does_not_have_is_refused(small_build: Path) -> None:
+    with pytest.raises(InputError, match="no source named 'zinc'; it takes none"):
+        verify(small_build, sources={"zinc": "x"})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000])

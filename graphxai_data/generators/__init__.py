@@ -7,8 +7,9 @@ A generator module has
     class_names(params)             what people call the classes
     picture(params, records)        optional: an SVG with one graph of each class
     plan(params, graphs)            class and group of every graph, before any is drawn
-    read(params, sources, group, seed)    with SOURCES only: what each graph is made from, and what
-                                    was rejected; the plan carries it to wherever graphs are drawn
+    read(params, sources, group, seed)    with SOURCES only: what each graph is made from, and for
+                                    each source what was rejected; the plan carries the former to
+                                    wherever graphs are drawn
     generate(params, plan, seed)    Columns of the planned graphs; each graph depends on its own
                                     line of the plan alone, whichever others are asked for
     check(params, columns)          invariants of many graphs at once, vectorised: problems found

@@ -36,7 +36,6 @@ from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
-from graphxai_data.report.molecules import class_gallery
 from graphxai_data.seeds import MAX_GRAPHS, rng_for
 from graphxai_data.sources import Source
 
@@ -53,7 +52,7 @@ class Params:
 
     Attributes:
         graphs: how many graphs the reference build holds.
-        halogens: class = 3 * (position in this list) + (position in `positions`).
+        halogens: class = (place in this list) * len(positions) + (place in `positions`).
         positions: of the two halogens to each other.
         atoms: elements, in the order of the one-hot node features.
         hydrogens: whether hydrogens are nodes.
@@ -118,6 +117,9 @@ def class_names(params: Params) -> list[str]:
 
 def picture(params: Params, records: Iterable[GraphRecord]) -> str:
     """SVG with one molecule of each class."""
+    # Drawing needs libraries of its own, which workers may lack.
+    from graphxai_data.report.molecules import class_gallery
+
     return class_gallery(records, class_names(params))
 
 
@@ -129,14 +131,14 @@ def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
 
 def read(
     params: Params, sources: dict[str, Source], group: Ints, seed: int
-) -> tuple[list[Background], dict[str, int]]:
+) -> tuple[list[Background], dict[str, dict[str, int]]]:
     """The background of each graph, and how many molecules were rejected for which reason."""
     groups = int(group[-1]) + 1
     draws = rng_for(seed, "dihalo/backgrounds")
     chosen, rejected = select_backgrounds(
         sources["zinc"].path, groups, draws, lambda *candidate: _reason_against(params, *candidate)
     )
-    return [chosen[g] for g in group.tolist()], rejected
+    return [chosen[g] for g in group.tolist()], {"zinc": rejected}
 
 
 def generate(params: Params, plan: Plan, seed: int) -> Columns:
@@ -154,12 +156,13 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
 def _draw(
     params: Params, background: Background, index: int, label: int, group: int, seed: int
 ) -> GraphRecord:
-    # The words of a background, by what they choose: the C-H bond; for each class the place on the
-    # ring; the decoys; for each class the order of nodes. Matched molecules share bond and decoys.
-    classes = len(params.classes)
-    words = rng_for(seed, "dihalo", group).words(1 + classes + (1 + classes) * MAX_ATOMS)
-    bond, place = int(words[0]), int(words[1 + label])
-    by_atom = words[1 + classes :].reshape(1 + classes, MAX_ATOMS)
+    # The words of a background, by what they choose: the C-H bond; for each position the place on
+    # the ring; the decoys; for each class the order of nodes. So matched molecules of one position
+    # differ in their halogens alone.
+    classes, positions = len(params.classes), len(params.positions)
+    words = rng_for(seed, "dihalo", group).words(1 + positions + (1 + classes) * MAX_ATOMS)
+    bond, place = int(words[0]), int(words[1 + label % positions])
+    by_atom = words[1 + positions :].reshape(1 + classes, MAX_ATOMS)
     smiles, first = graft(params, background, label, bond, place, by_atom[0])
     molecule = Chem.MolFromSmiles(smiles)
     if molecule is None:

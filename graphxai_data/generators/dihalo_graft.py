@@ -32,7 +32,7 @@ def graft(
         label: class of the graph.
         bond: random word that chooses the C-H bond.
         place: random word that chooses the halogens' place on the ring.
-        decoys: random words, one for each atom, that choose the decoys.
+        decoys: random words, one for each atom and some for the order, that choose the decoys.
     """
     halogen, position = params.classes[label]
     carbons = [atom for atom, count in enumerate(background.hydrogens) for _ in range(count)]
@@ -42,8 +42,10 @@ def graft(
     branches = {attached_to: _ring(halogen, places, free_ring_closure(background.smiles))}
     if params.decoys:
         others = [h for h in params.halogens if h != halogen for _ in range(2)]
-        free = _decoy_atoms(background, attached_to, decoys)
-        branches |= dict(zip(free[: len(others)], others, strict=True))
+        free = _decoy_atoms(background, attached_to, decoys)[: len(others)]
+        # Carbons that were found late sit on rings less often: the halogens are shuffled over them.
+        shuffled = np.argsort(decoys[-len(others) :], kind="stable")
+        branches |= {atom: others[i] for atom, i in zip(free, shuffled, strict=True)}
     smiles, first_atom = insert_branches(background.smiles, branches)
     return smiles, first_atom[attached_to]
 

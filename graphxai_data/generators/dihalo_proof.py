@@ -31,6 +31,12 @@ class Prover:
 
     def problems(self, record: GraphRecord) -> list[str]:
         """What is not as it is claimed to be; empty when all is proven."""
+        try:
+            return self._problems(record)
+        except (ValueError, KeyError, RuntimeError, StopIteration) as error:
+            return [f"RDKit cannot make sense of it ({type(error).__name__}: {error})"]
+
+    def _problems(self, record: GraphRecord) -> list[str]:
         molecule: Chem.Mol | None = Chem.MolFromSmiles(record.meta["smiles"])
         if molecule is None:
             return ["its SMILES does not parse"]
@@ -39,10 +45,20 @@ class Prover:
             return [f"{len(rings)} di-halo rings, expected exactly one"]
         ring, halogens, name = rings[0]
         problems = self._graph_problems(record, molecule, ring | halogens)
+        if problems:
+            return problems
         expected = dict(enumerate(self._params.classes)).get(record.y)
         if name != expected:
             problems.append(f"its ring is {' '.join(name)}, its label {record.y} says {expected}")
         problems += self._halogen_problems(molecule, name[0])
+        outside = {
+            (atom, neighbour.GetIdx())
+            for atom in ring
+            for neighbour in molecule.GetAtomWithIdx(atom).GetNeighbors()
+            if neighbour.GetIdx() not in ring | halogens
+        }
+        if len(outside) != 1:
+            problems.append(f"its ring has {len(outside)} bonds to the background, expected one")
         return problems + self._repetitions(record, molecule, ring, halogens)
 
     def _graph_problems(
@@ -83,7 +99,14 @@ class Prover:
             expected = 2 if other == halogen or decoy else 0
             if counts[other] != expected:
                 return [f"{counts[other]} {other}, expected {expected}"]
-        return []
+        bearing = {
+            neighbour.GetIdx()
+            for atom in molecule.GetAtoms()
+            if atom.GetSymbol() in ("F", "Cl", "Br", "I")
+            for neighbour in atom.GetNeighbors()
+        }
+        crowded = [r for r in molecule.GetRingInfo().AtomRings() if len(bearing & set(r)) > 1]
+        return [] if len(crowded) == 1 else [f"{len(crowded)} rings with two halogens, not one"]
 
     def _repetitions(
         self, record: GraphRecord, molecule: Chem.Mol, ring: set[int], halogens: set[int]
@@ -91,7 +114,8 @@ class Prover:
         """No molecule twice, no background in two groups or splits."""
         problems = []
         graph, split = record.meta["graph_id"], record.meta["split"]
-        first = self._graph_of_molecule.setdefault(Chem.MolToSmiles(molecule), graph)
+        canonical = Chem.MolToSmiles(molecule, isomericSmiles=False)  # graphs are without stereo
+        first = self._graph_of_molecule.setdefault(canonical, graph)
         if first != graph:
             problems.append(f"the same molecule as graph {first}")
         home = (record.group, split)
@@ -130,11 +154,7 @@ def _background(molecule: Chem.Mol, ring: set[int], halogens: set[int]) -> str:
     decoys = {a.GetIdx() for a in molecule.GetAtoms() if a.GetSymbol() in ("F", "Cl", "Br", "I")}
     for atom in sorted(ring | halogens | decoys, reverse=True):
         editable.RemoveAtom(atom)
-    for atom in editable.GetAtoms():
-        # Where a substituent was, RDKit counts a hydrogen again.
-        if not atom.GetIsAromatic() or atom.GetSymbol() == "C":
-            atom.SetNoImplicit(False)
-            atom.SetNumRadicalElectrons(0)
+    # Where a substituent was, RDKit counts a hydrogen again.
     background = editable.GetMol()
     Chem.SanitizeMol(background)
-    return Chem.MolToSmiles(background)
+    return Chem.MolToSmiles(background, isomericSmiles=False)

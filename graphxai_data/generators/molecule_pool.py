@@ -47,16 +47,27 @@ def read_molecules(path: Path) -> list[str]:
         raise InputError(f"{path}: no molecules in it; expected SMILES, one a line, or CSV")
     separator = next((s for s in (",", "\t", ";") if s in lines[0]), None)
     header = [cell.strip().strip('"').lower() for cell in lines[0].split(separator)]
-    if "smiles" in header:
-        rows = csv.reader(lines[1:], delimiter=separator or ",")
-        column = header.index("smiles")
-        return [row[column].strip() if len(row) > column else "" for row in rows]
-    if separator == ",":
-        raise InputError(f"{path}: a CSV file without a column SMILES (columns: {lines[0][:80]})")
-    return [line.split()[0] for line in lines]
+    if "smiles" not in header:
+        if separator == ",":
+            raise InputError(f"{path}: a CSV file without a column SMILES ({lines[0][:80]})")
+        return [line.split()[0] for line in lines]
+    column = header.index("smiles")
+    if separator is None:
+        rows = [line.split() for line in lines[1:]]
+    else:
+        try:
+            # Line ends are kept: a quoted cell may have one.
+            text_lines = (f"{line}\n" for line in lines[1:])
+            rows = list(csv.reader(text_lines, delimiter=separator, strict=True))
+        except csv.Error as error:
+            raise InputError(f"{path}: not valid CSV ({error}); mend the file") from None
+    # Behind the SMILES a cell may hold a name.
+    return [(row[column].split() or [""])[0] if len(row) > column else "" for row in rows]
 
 
 def _read_text(path: Path) -> str:
+    if path.stat().st_size > MAX_TEXT_BYTES:
+        raise _too_large(path)
     raw = path.read_bytes()
     if raw[:2] == b"\x1f\x8b":
         try:
@@ -65,12 +76,16 @@ def _read_text(path: Path) -> str:
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path}: a damaged gzip file ({error})") from None
     if len(raw) > MAX_TEXT_BYTES:
-        raise InputError(f"{path}: more than {MAX_TEXT_BYTES >> 20} MiB of text; take a part of it")
+        raise _too_large(path)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
+
+
+def _too_large(path: Path) -> InputError:
+    return InputError(f"{path}: more than {MAX_TEXT_BYTES >> 20} MiB of text; take a part of it")
 
 
 def select_backgrounds(
@@ -107,7 +122,9 @@ def select_backgrounds(
             if reason is None:
                 candidate = Background(pool[i], _replaceable_hydrogens(molecule, atoms))
                 reason = reason_against(molecule, candidate)
-            if reason is None and (canonical := Chem.MolToSmiles(molecule)) in seen:
+            # Graphs have no stereochemistry: enantiomers would be one background in two groups.
+            canonical = Chem.MolToSmiles(molecule, isomericSmiles=False)
+            if reason is None and canonical in seen:
                 reason = "the same molecule as another"
             if reason is not None:
                 rejected[reason] += 1

@@ -44,7 +44,9 @@ def data_card(manifest: Manifest, recipe: Recipe, picture: str | None = None) ->
         ),
         *_sources(manifest),
         "Same graphs again: `graphxai-data build` with this recipe (it is in `manifest.json`), "
-        f"`--seed {manifest.seed} --graphs {manifest.graphs}`. "
+        f"`--seed {manifest.seed} --graphs {manifest.graphs}`"
+        + ("" if manifest.has_usual_sources else " and the file above as `--source`")
+        + ". "
         "Proof of every label and mask: `graphxai-data verify --full` on this folder.",
     ]
     return "\n\n".join(sections) + "\n"
@@ -57,15 +59,17 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
         "edges_mean": "edges a graph, mean",
         "rationale_nodes_mean": "nodes in the rationale, mean",
     }
+    recipe = manifest.load_recipe()
     rows = []
     for key, label in labels.items():
-        expected = manifest.recipe.get("expected", {}).get(key)
+        expected = recipe.expected.get(key)
+        tag = " (paper)" if f"expected.{key}.value" in recipe.origin.paper else ""
         rows.append(
             [
                 label,
                 f"{manifest.statistics[key]:.2f}",
-                f"{expected['value']:.2f}" if expected else "",
-                f"± {expected['tolerance']:g}" if expected else "",
+                f"{expected.value:.2f}{tag}" if expected else "",
+                f"± {expected.tolerance:g}" if expected else "",
             ]
         )
     low, high = manifest.statistics["nodes_min"], manifest.statistics["nodes_max"]
@@ -93,12 +97,17 @@ def _sources(manifest: Manifest) -> list[str]:
         [name, source.id, source.file, f"`{source.sha256}`"]
         for name, source in manifest.sources.items()
     ]
-    rejected = [
-        f"{name}: {count} molecules passed over: {reason}."
+    table = _table(["name", "id", "file", "SHA-256"], rows)
+    return ["## Sources", table, *rejected_lines(manifest)]
+
+
+def rejected_lines(manifest: Manifest) -> list[str]:
+    """What was passed over in each source, and why."""
+    return [
+        f"source {name}: {count} passed over: {reason}"
         for name, source in manifest.sources.items()
         for reason, count in source.rejected.items()
     ]
-    return ["## Sources", _table(["name", "id", "file", "SHA-256"], rows), *rejected]
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:

@@ -130,9 +130,8 @@ def test_matched_molecules_differ_in_the_ring_alone() -> None:
         stripped = {
             Chem.CanonSmiles(r.meta["smiles"].replace("Cl", "F").replace("Br", "F")) for r in nine
         }
-        # Without the difference between halogens three positions remain, each drawn thrice from
-        # at most three places: the backgrounds and their place of attachment are the same.
-        assert len(stripped) <= 6
+        # Without the difference between halogens the three positions remain.
+        assert len(stripped) == 3
         shapes = {tuple(sorted(np.bincount(r.edge_index[0]).tolist())) for r in nine}
         assert len(shapes) == 1
 
@@ -195,6 +194,9 @@ def test_the_proof_notices_what_is_wrong() -> None:
         _with_meta(record, smiles=other.meta["smiles"]),
         _with_meta(record, smiles="not a molecule"),
         _with_meta(record, smiles="CCCC"),
+        _with_meta(record, smiles="c1ccn(-c2cc(Cl)ccc2Cl)c1"),
+        _with_meta(record, smiles="Clc1ccc(Cl)c(CC)c1CC"),
+        _with_meta(record, smiles="Clc1ccc(Cl)cc1"),
         _with_meta(record, smiles_atom=np.roll(record.meta["smiles_atom"], 1)),
     ]
     for changed in changes:
@@ -330,6 +332,55 @@ def test_what_was_rejected_is_counted_with_its_reason(tmp_path: Path) -> None:
     for reason in bad.values():
         assert f"1 {reason}" in str(caught.value)
     assert not (tmp_path / "root/dihalo/seed-0").exists()
+
+
+def test_a_pool_of_larger_molecules_is_built_all_the_same(tmp_path: Path) -> None:
+    pool = _pool(tmp_path / "large.smi", [f"C(=O)(N{'C' * i}C)c1ccc({'O' * j}C)cc1C(=O)NCCCCCCCC"
+                                          for i in range(1, 40) for j in range(2)])  # fmt: skip
+    graphs = 70
+    manifest = build(
+        Recipe.load("dihalo"), root=tmp_path, graphs=graphs, sources={"zinc": pool}, engine="serial"
+    )
+    assert manifest.statistics["nodes_mean"] > 80  # the recipe expects 51.65
+    assert verify(tmp_path / "dihalo/seed-0") == []
+
+
+def test_enantiomers_are_one_background(tmp_path: Path) -> None:
+    mirrored = [
+        s.replace("NC(=O)", f"[C@{chirality}H](O)C(=O)", 1)
+        for s in _usable(3)
+        for chirality in ("", "@")
+    ]
+    pool = _pool(tmp_path / "mine.smi", mirrored)
+    with pytest.raises(InputError, match="3 usable backgrounds, 4 needed.*3 the same molecule"):
+        build("dihalo", root=tmp_path, graphs=4, sources={"zinc": pool})
+
+
+def test_radicals_and_charges_are_backgrounds_of_their_own(tmp_path: Path) -> None:
+    pool = _pool(tmp_path / "mine.smi", [x + s for s in _usable(3) for x in ("O", "[O]", "[O-]")])
+    build("dihalo", root=tmp_path, graphs=9, sources={"zinc": pool}, engine="serial")
+    assert verify(tmp_path / "dihalo/seed-0") == []
+
+
+def test_decoys_are_exchangeable() -> None:
+    on_ring: dict[str, list[bool]] = {"F": [], "Br": []}
+    for record in _records("dihalo-decoy", 900):
+        if record.y >= 3:
+            continue  # the decoys of the chlorine classes are F and Br
+        molecule = Chem.MolFromSmiles(record.meta["smiles"])
+        for atom in molecule.GetAtoms():
+            if atom.GetSymbol() in on_ring:
+                (carbon,) = atom.GetNeighbors()
+                on_ring[atom.GetSymbol()].append(carbon.IsInRing())
+    shares = [np.mean(values) for values in on_ring.values()]
+    assert len(on_ring["F"]) == 600
+    assert abs(shares[0] - shares[1]) < 4 * np.sqrt(2 * 0.25 / 600)
+
+
+def test_the_picture_shows_every_class_whatever_the_shards(tmp_path: Path) -> None:
+    build("dihalo", root=tmp_path, graphs=18, shard_size=2, engine="serial")
+    picture = (tmp_path / "dihalo/seed-0/classes.svg").read_text()
+    assert picture.count("class='legend'") > 9
 
 
 def test_the_same_molecule_written_twice_is_used_once(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ MOLECULES = ["CCO", "c1ccccc1", "CC(=O)N"]
         '"SMILES","SPLIT"\n"CCO","train"\n"c1ccccc1","test"\n"CC(=O)N","train"\n',
         "name\tSmiles\na\tCCO\nb\tc1ccccc1\nc\tCC(=O)N\n",
         "\ufeffsmiles\nCCO\nc1ccccc1\nCC(=O)N\n",
+        "smiles zinc_id\nCCO Z1\nc1ccccc1 Z2\nCC(=O)N Z3\n",
+        "zinc_id smiles\nZ1 CCO\nZ2 c1ccccc1\nZ3 CC(=O)N\n",
+        'smiles,logP\n"CCO\n",0.1\n"c1ccccc1 benzene",2\n"CC(=O)N\n",-1\n',
     ],
 )
 @pytest.mark.parametrize("zipped", [False, True])
@@ -41,6 +44,8 @@ def test_every_common_form_is_read(tmp_path: Path, text: str, zipped: bool) -> N
         (b"id,logP\n1,2\n", "a CSV file without a column SMILES"),
         (b"CCO\nC\xff\xfeC\n", "line 2 is not UTF-8 text"),
         (b"\x1f\x8b\x08damaged", "a damaged gzip file"),
+        (b'smiles,x\n"CCO,1\nCCN,2\n', "not valid CSV"),
+        (b'smiles,x\n"CCO,1\n' + b"CCN,2\n" * 40000, "not valid CSV"),
         (gzip.compress(b"CCO\n" * 100)[:-9], "a damaged gzip file"),
     ],
 )
