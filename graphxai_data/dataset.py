@@ -156,7 +156,7 @@ class GraphXAIDataset(InMemoryDataset):
             for key, tensor in store.items():
                 kept = rows[level.get(key, "graph")]
                 store[key] = tensor[:, kept] if key == "edge_index" else tensor[kept]
-            texts = {key: text.take(wanted.nonzero().flatten()) for key, text in texts.items()}
+            texts = {key: text.where(wanted) for key, text in texts.items()}
             pointers = {at: _pointers(ptr.diff()[wanted]) for at, ptr in pointers.items()}
 
         slices = {key: pointers[level.get(key, "graph")] for key in store}
@@ -239,11 +239,12 @@ class Texts(Sequence[str]):
         content = np.concatenate([content for content, _ in parts])
         return cls(content, _join_pointers([ptr for _, ptr in parts]).numpy())
 
-    def take(self, chosen: Tensor) -> "Texts":
-        """Some of the texts, in this order."""
-        texts = [self[i].encode() for i in chosen.tolist()]
-        lengths = torch.tensor([len(text) for text in texts], dtype=torch.int64)
-        return Texts(np.frombuffer(b"".join(texts), np.uint8), _pointers(lengths).numpy())
+    def where(self, wanted: Tensor) -> "Texts":
+        """The texts for which `wanted` [g] is true."""
+        chosen = wanted.numpy()
+        lengths = np.diff(self._ptr)
+        ptr = _pointers(torch.from_numpy(lengths[chosen])).numpy()
+        return Texts(self._content[np.repeat(chosen, lengths)], ptr)
 
     @overload
     def __getitem__(self, i: int) -> str: ...

@@ -142,7 +142,7 @@ def download(entry: SourceEntry, folder: Path) -> Path:
             return Path(path)
         except (ValueError, OSError, HTTPException) as error:
             failures.append(f"{url}: {' '.join(str(error).split())}")
-            log.warning("download failed: %s", failures[-1])
+            log.info("download failed: %s", failures[-1])
     raise InputError(
         f"{entry.file} could not be downloaded ({'; '.join(failures)}); "
         "get it by other means and pass it with --source"
