@@ -22,6 +22,7 @@ from graphxai_data.order import ORDER_NAME, Order, is_made, keep_if_same, open_s
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
+from graphxai_data.report.croissant import croissant
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
 from graphxai_data.shards import SCHEMA_VERSION, ShardReader, shard_bytes
 from graphxai_data.sources import Source, find_sources
@@ -132,6 +133,8 @@ def build(
         write_atomically(staging / "README.md", data_card(manifest, recipe, picture).encode())
         manifest.save(staging)
         (staging / ORDER_NAME).unlink()
+        machine_card = croissant(manifest, recipe, staging)
+        write_atomically(staging / "croissant.json", machine_card.encode())
         publish(staging, folder)
         return manifest
 

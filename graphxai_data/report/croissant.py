@@ -1,0 +1,99 @@
+"""Croissant: the machine-readable card of a build (MLCommons Croissant 1.0, JSON-LD)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
+from graphxai_data.sources import file_sha256
+
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+_CITE_AS = (
+    "Groß, Solanki, Wolf: B-cos GNNs: Faithful Explanations through Dynamic Linearity; "
+    "rebuilt by graphxai-data"
+)
+_FORMATS = {
+    ".h5": "application/x-hdf5",
+    ".json": "application/json",
+    ".md": "text/markdown",
+    ".svg": "image/svg+xml",
+}
+
+
+def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
+    """JSON-LD that names every file of a build with its SHA-256.
+
+    Args:
+        manifest: of the build.
+        recipe: of the build.
+        folder: where its files lie already, the shards and what else there is.
+    """
+    known = {entry.name: entry.file_sha256 for entry in manifest.shards}
+    others = [
+        path for path in folder.iterdir() if path.suffix in _FORMATS and path.name not in known
+    ]
+    hashes = known | {path.name: file_sha256(path) for path in others}
+    document = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "name": f"{manifest.dataset}-seed-{manifest.seed}",
+        "description": f"{recipe.summary}. {manifest.graphs} graphs with node and edge masks of "
+        f"their ground-truth rationale; content SHA-256 {manifest.content_sha256}.",
+        "version": f"{recipe.version}.0.0",
+        "license": "https://spdx.org/licenses/MIT.html",
+        "citeAs": _CITE_AS,
+        "distribution": [_file(name, hashes[name], folder) for name in sorted(hashes)],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _file(name: str, sha256: str, folder: Path) -> dict[str, Any]:
+    path = folder / name
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{path.stat().st_size} B",
+        "encodingFormat": _FORMATS[path.suffix],
+        "sha256": sha256,
+    }
