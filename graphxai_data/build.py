@@ -221,4 +221,5 @@ def _draw_classes(recipe: Recipe, folder: Path) -> str | None:
 
 
 def _check_failed(recipe: Recipe, problems: list[str]) -> CheckFailedError:
-    return CheckFailedError(f"{recipe.name}: nothing published; " + "; ".join(problems))
+    more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
+    return CheckFailedError(f"{recipe.name}: nothing published; " + "; ".join(problems[:3]) + more)

@@ -76,6 +76,21 @@ def test_the_installed_wheel_lists_and_builds_from_another_folder(
     assert (elsewhere / "data/ba2motif/seed-0/manifest.json").is_file()
 
 
+@pytest.mark.slow
+def test_the_oldest_versions_allowed_give_the_same_graphs(tmp_path: Path) -> None:
+    # Needs a package index. Without torch and torch-geometric, which building does not import.
+    wanted = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
+    oldest = [text.replace(">=", "==") for text in wanted if not text.startswith("torch")]
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", *oldest], check=True)
+    digests = tomllib.loads((CHECKOUT / "data" / "digests.toml").read_text())
+    for name in shipped_names():
+        build = [python, "-m", "graphxai_data.cli", "build", name, "--root", tmp_path, "--json"]
+        made = subprocess.run(build, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+        assert json.loads(made.stdout)["content_sha256"] == digests[name]["content_sha256"]
+
+
 def test_every_dependency_is_pinned_in_the_constraints() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].values()
