@@ -13,7 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from graphxai_data import engine as engines
-from graphxai_data.disk import build_lock, explained_disk_errors, publish, write_atomically
+from graphxai_data.disk import (
+    build_lock,
+    explained_disk_errors,
+    finish_replacing,
+    publish,
+    write_atomically,
+)
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.generators import generator_module
 from graphxai_data.invariants import check_columns
@@ -93,6 +99,7 @@ def build(
         make_plan(recipe, order.seed, order.graphs), recipe, order.sources, order.seed
     )
     with explained_disk_errors(folder), build_lock(folder, wait):
+        finish_replacing(folder)
         if folder.exists() and not replace_existing:
             return keep_if_same(folder, order)
         staging = open_staging(folder, order)

@@ -51,16 +51,25 @@ def build_lock(folder: Path, wait: bool) -> Iterator[None]:
 
 def publish(staging: Path, folder: Path) -> None:
     """Give a finished folder its name; what had that name before goes when the new one is there."""
-    if not folder.exists():
-        staging.rename(folder)
-        return
-    old = folder.with_name(f".{folder.name}.replaced")
-    folder.rename(old)
+    if folder.exists():
+        folder.rename(_replaced(folder))
     staging.rename(folder)
-    if old.is_symlink():
+    finish_replacing(folder)
+
+
+def finish_replacing(folder: Path) -> None:
+    """Take away what `publish` replaced, or put it back if it was killed between two steps."""
+    old = _replaced(folder)
+    if old.exists() and not folder.exists():
+        old.rename(folder)
+    elif old.is_symlink():
         old.unlink()
-    else:
+    elif old.exists():
         shutil.rmtree(old)
+
+
+def _replaced(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.replaced")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

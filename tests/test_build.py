@@ -322,6 +322,15 @@ def test_replacing_keeps_the_old_build_until_the_new_one_is_whole(
     assert not list(small_build.parent.glob(".seed-0.replaced"))
 
 
+def test_a_replacement_that_was_killed_half_way_loses_nothing(small_build: Path) -> None:
+    root = small_build.parent.parent
+    before = (small_build / "manifest.json").read_bytes()
+    small_build.rename(small_build.with_name(".seed-0.replaced"))  # the first of its two steps
+    build("ba2motif", root=root, graphs=40, shard_size=10, engine="serial")
+    assert (small_build / "manifest.json").read_bytes() == before
+    assert not list(small_build.parent.glob(".seed-0.replaced"))
+
+
 def test_an_existing_build_is_kept_where_nothing_can_be_written(small_build: Path) -> None:
     (small_build.parent / ".seed-0.lock").unlink()
     (small_build.parent / ".seed-0.lock").mkdir()  # as good as a disk that cannot be written
