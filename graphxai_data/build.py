@@ -24,7 +24,14 @@ from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.generators import generator_module
 from graphxai_data.invariants import check_columns
 from graphxai_data.manifest import Manifest, SourceRecord, shard_names, software_versions
-from graphxai_data.order import ORDER_NAME, Order, is_made, keep_if_same, open_staging
+from graphxai_data.order import (
+    ORDER_NAME,
+    Order,
+    is_made,
+    keep_if_same,
+    open_staging,
+    refuse_foreign,
+)
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
@@ -92,6 +99,7 @@ def build(
     folder = Path(root).expanduser() / recipe.name / f"seed-{order.seed}"
     tick = progress or (lambda done, total: None)
     with explained_disk_errors(folder):
+        refuse_foreign(folder)
         if folder.exists() and not replace_existing:
             return keep_if_same(folder, order)  # also where nothing can be written, not even a lock
 

@@ -79,15 +79,19 @@ def is_made(path: Path) -> bool:
     return True
 
 
-def keep_if_same(folder: Path, order: Order) -> Manifest:
-    """The manifest of the build that is there already, if it is the one asked for and whole."""
-    from graphxai_data.verify import verify
-
-    if not (folder / MANIFEST_NAME).is_file():
+def refuse_foreign(folder: Path) -> None:
+    """An `InputError` if a folder is there that no build has made."""
+    if folder.exists() and not (folder / MANIFEST_NAME).is_file():
         raise InputError(
             f"{folder}: exists but is not a graphxai-data build (no {MANIFEST_NAME} in it); "
             "move it away or choose another --root"
         )
+
+
+def keep_if_same(folder: Path, order: Order) -> Manifest:
+    """The manifest of the build that is there already, if it is the one asked for and whole."""
+    from graphxai_data.verify import verify
+
     manifest = Manifest.load(folder)
     wanted = {
         "recipe_sha256": order.recipe.sha256,

@@ -142,13 +142,10 @@ class ShardReader:
             raise DamagedError(f"{self.path}: no such shard; build the dataset again")
         try:
             self._image = self.path.read_bytes()
-            if (file_sha256 is not None and file_sha256 != self.file_sha256) or (
-                file_crc32 is not None and file_crc32 != self.file_crc32
-            ):
-                raise DamagedError(
-                    f"{self.path}: not the file that manifest.json lists (SHA-256 "
-                    f"{self.file_sha256}); delete the build and build again"
-                )
+            if file_sha256 is not None:
+                self._must_be("SHA-256", file_sha256, self.file_sha256)
+            if file_crc32 is not None:
+                self._must_be("CRC-32", file_crc32, self.file_crc32)
             file = h5py.h5f.open(os.fsencode(self.path), h5py.h5f.ACC_RDONLY, _CLOSE_AT_ONCE)
             try:
                 self._read(file)
@@ -156,6 +153,13 @@ class ShardReader:
                 file.close()
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
+
+    def _must_be(self, kind: str, expected: str | int, found: str | int) -> None:
+        if expected != found:
+            raise DamagedError(
+                f"{self.path}: not the file that manifest.json lists ({kind} {expected}, got "
+                f"{found}); delete the build and build again"
+            )
 
     def _read(self, file: h5py.h5f.FileID) -> None:
         _check_version(_read_attribute(file, "schema_version", int), self.path)
@@ -242,12 +246,6 @@ def _narrowed(columns: Columns) -> Columns:
     return columns | {"edge_index": columns["edge_index"].astype(np.min_scalar_type(largest))}
 
 
-# Shards are read with h5py's low-level interface, and arrays are cut out of the file's bytes at the
-# offsets that HDF5 gives: with many shards, h5py's objects cost more than the data
-# (`benchmarks/load.py`). Only plain contiguous arrays have an offset, so links, data in other files
-# and inflated sizes are refused by the same token.
-
-
 # What HDF5 raises for files that are not what they should be, one way or another.
 _HDF5_ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError)
 
@@ -263,6 +261,12 @@ def _check_version(version: object, path: Path) -> None:
             f"{path}: schema version {version}, expected {SCHEMA_VERSION}; "
             "build the dataset again with this version of graphxai-data"
         )
+
+
+# Shards are read with h5py's low-level interface, and arrays are cut out of the file's bytes at the
+# offsets that HDF5 gives: with many shards, h5py's objects cost more than the data
+# (`benchmarks/load.py`). Only plain contiguous arrays have an offset, so links, data in other files
+# and inflated sizes are refused by the same token.
 
 
 def _open_array(file: h5py.h5f.FileID, name: bytes) -> h5py.h5d.DatasetID:

@@ -219,8 +219,9 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "ba2motif" / "seed-0"
     folder.mkdir(parents=True)
     (folder / "thesis.tex").write_text("do not lose")
-    with pytest.raises(InputError, match="exists but is not a graphxai-data build"):
-        build("ba2motif", root=tmp_path)
+    for anew in (False, True):
+        with pytest.raises(InputError, match="exists but is not a graphxai-data build"):
+            build("ba2motif", root=tmp_path, replace_existing=anew)
     assert (folder / "thesis.tex").read_text() == "do not lose"
 
 
