@@ -391,28 +391,33 @@ def test_the_manifest_tells_what_was_built_and_with_what(small_build: Path) -> N
     assert (small_build / "README.md").read_text().startswith("# ba2motif, seed 0\n")
 
 
+# Not ru_maxrss: on Linux it begins with the size of the process that started this one.
 RSS = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from graphxai_data.build import build
 build("ba2motif", root=sys.argv[1], graphs=int(sys.argv[2]), engine="serial")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024)
 """
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
 
 
+@needs_proc
 def test_memory_does_not_grow_with_the_number_of_graphs(tmp_path: Path) -> None:
     few, many = (
-        int(run_python(RSS, tmp_path / str(graphs), graphs).stdout) for graphs in (2000, 20_000)
+        int(run_python(RSS, tmp_path / str(graphs), graphs).stdout) for graphs in (5000, 100_000)
     )
-    # 18,000 more graphs would take 110 MiB as records and 4 MiB as shards; their plan takes 0.5.
-    assert many - few < 12
+    # 95,000 more graphs would take 580 MiB as records and 23 MiB as shards; their plan takes 13.
+    assert many - few < 20
 
 
+@needs_proc
 @pytest.mark.slow
-def test_a_million_graphs_build_in_less_than_a_gibibyte(tmp_path: Path) -> None:
+def test_a_million_graphs_build_in_300_mebibytes(tmp_path: Path) -> None:
     start = time.monotonic()
     result = run_python_long(RSS, tmp_path, 1_000_000)
     print(f"{result} MiB, {time.monotonic() - start:.0f} s")
-    assert result < 1024
+    assert result < 300
 
 
 def run_python_long(code: str, *arguments: object) -> int:
