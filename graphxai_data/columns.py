@@ -10,6 +10,7 @@ For g graphs with N nodes and M directed edges in all:
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,18 @@ def expand(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.float32
     """[rows, width] float32 from what is stored."""
     if feature.encoding == "dense":
         return stored.astype(np.float32)
-    rows: npt.NDArray[np.float32] = np.eye(feature.width, dtype=np.float32)[stored]
+    return one_hot(stored, feature.width)
+
+
+def one_hot(ids: npt.NDArray[Any], width: int) -> npt.NDArray[np.float32]:
+    """[rows, width] float32 with a one in the column of each id."""
+    rows: npt.NDArray[np.float32] = _identity(width)[ids]
     return rows
+
+
+@lru_cache(maxsize=32)
+def _identity(width: int) -> npt.NDArray[np.float32]:
+    return np.eye(width, dtype=np.float32)
 
 
 def graph_of_node(columns: Columns) -> Ints:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, global_edges, graph_of_edge, graph_of_node, pack
+from graphxai_data.columns import Columns, global_edges, graph_of_edge, pack
 from graphxai_data.findings import Findings
 from graphxai_data.record import Feature, GraphRecord, Schema
 
@@ -39,14 +39,13 @@ def wrong_shape(record: GraphRecord, schema: Schema) -> str | None:
 def check_columns(columns: Columns, schema: Schema) -> list[str]:
     """Problems of graphs that hold for no dataset: every graph here is simple and undirected."""
     findings = Findings(columns)
-    graphs = len(columns["y"])
     sizes = np.diff(columns["node_ptr"].astype(np.int64))
     findings.require(sizes > 0, "has no nodes")
 
     owner = graph_of_edge(columns)
     ends = columns["edge_index"].astype(np.int64)
     in_range = (ends[0] < sizes[owner]) & (ends[1] < sizes[owner]) & (ends >= 0).all(axis=0)
-    findings.require(_all_per_graph(in_range, owner, graphs), "an edge ends outside the graph")
+    findings.require(findings.edges(~in_range) == 0, "an edge ends outside the graph")
     if findings.problems:
         return findings.problems  # the rest would index with these
 
@@ -54,44 +53,32 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
     total = max(len(columns["x"]), 1)
     code, reverse = source * total + target, target * total + source
     rising = np.diff(code, prepend=-1) > 0
-    findings.require(_all_per_graph(rising, owner, graphs), "edges are not sorted and distinct")
-    findings.require(_all_per_graph(source != target, owner, graphs), "has a self-loop")
+    findings.require(findings.edges(~rising) == 0, "edges are not sorted and distinct")
+    findings.require(findings.edges(source == target) == 0, "has a self-loop")
     back = np.searchsorted(code, reverse).clip(max=max(len(code) - 1, 0))
     mutual = code[back] == reverse
-    findings.require(_all_per_graph(mutual, owner, graphs), "an edge lacks its reverse")
+    findings.require(findings.edges(~mutual) == 0, "an edge lacks its reverse")
     if "edge_attr" in columns:
         attributes = _as_matrix(columns["edge_attr"])
         alike = (attributes == attributes[back]).all(axis=1)
-        findings.require(
-            _all_per_graph(alike, owner, graphs), "an edge and its reverse have other features"
-        )
+        findings.require(findings.edges(~alike) == 0, "an edge and its reverse have other features")
 
     mask = columns["node_mask"].astype(bool)
-    inside = np.bincount(graph_of_node(columns)[mask], minlength=graphs)
+    inside = findings.nodes(mask)
     findings.require((inside > 0) & (inside < sizes), "the rationale is empty or the whole graph")
     findings.require(
-        _all_per_graph(columns["edge_mask"] == (mask[source] & mask[target]), owner, graphs),
+        findings.edges(columns["edge_mask"] != (mask[source] & mask[target])) == 0,
         "edge_mask is not the set of edges inside the rationale",
     )
     label = columns["y"].astype(np.int64)
     findings.require((label >= 0) & (label < schema.num_classes), "its class does not exist")
     findings.require(columns["split"].astype(np.int64) <= 2, "its split does not exist")
-    for name, feature, row_owner in (
-        ("x", schema.node_features, graph_of_node(columns)),
-        ("edge_attr", schema.edge_features, owner),
-    ):
-        if feature is not None:
-            valid = _valid_rows(columns[name], feature)
-            findings.require(_all_per_graph(valid, row_owner, graphs), f"{name} is not valid")
+    invalid = ~_valid_rows(columns["x"], schema.node_features)
+    findings.require(findings.nodes(invalid) == 0, "x is not valid")
+    if schema.edge_features is not None:
+        invalid = ~_valid_rows(columns["edge_attr"], schema.edge_features)
+        findings.require(findings.edges(invalid) == 0, "edge_attr is not valid")
     return findings.problems
-
-
-def _all_per_graph(
-    holds: npt.NDArray[np.bool_], owner: npt.NDArray[np.int64], graphs: int
-) -> npt.NDArray[np.bool_]:
-    """[g] whether `holds` is true for all rows of a graph."""
-    result: npt.NDArray[np.bool_] = np.bincount(owner[~holds], minlength=graphs) == 0
-    return result
 
 
 def _as_matrix(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ import math
 import operator
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -27,15 +27,11 @@ from graphxai_data.disk import write_atomically
 from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.invariants import check_columns, wrong_shape
 from graphxai_data.record import Encoding, Extra, Feature, GraphRecord, Level, Schema
+from graphxai_data.shard_layout import USUAL, layout_problem
 
 SCHEMA_VERSION = 1
 
 T = TypeVar("T")
-_USUAL = {
-    "node_ptr", "edge_ptr", "x", "edge_index", "edge_attr", "y", "node_mask", "edge_mask", "split",
-    "graph_id", "group",
-}  # fmt: skip
-_IDENTITY = ("dataset", "recipe_sha256", "seed")
 _CLOSE_AT_ONCE = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
 _CLOSE_AT_ONCE.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
 
@@ -174,7 +170,7 @@ class ShardReader:
                 # One-hot features are bytes, dense ones are not.
                 encoding: Encoding = "onehot" if self.columns[name].dtype == np.uint8 else "dense"
                 features[name] = Feature(_read_attribute(array_id, "width", int), encoding)
-            elif name not in _USUAL and not name.endswith("_ptr"):
+            elif name not in USUAL and not name.endswith("_ptr"):
                 level = cast(Level, _read_attribute(array_id, "level", str))
                 array = self.columns[name]
                 extras.append(Extra(name, level, array.dtype.str, array.shape[1:]))
@@ -184,7 +180,7 @@ class ShardReader:
             num_classes=_read_attribute(file, "num_classes", int),
             extras=tuple(extras),
         )
-        if problem := _layout_problem(self.columns, self.schema):
+        if problem := layout_problem(self.columns, self.schema):
             raise ValueError(problem)
 
     @cached_property
@@ -200,19 +196,25 @@ class ShardReader:
     @cached_property
     def sha256(self) -> str:
         """Digest of the arrays as stored, by the file's own account."""
-        try:
-            with h5py.File(self.path, "r") as file:
-                return _read_attribute(file.id, "sha256", str)
-        except _HDF5_ERRORS as error:
-            raise _unreadable(self.path, error) from None
+        return self._ask(lambda file: _read_attribute(file.id, "sha256", str))
 
     @cached_property
     def identity(self) -> dict[str, Any]:
         """The file attributes `dataset`, `recipe_sha256` and `seed`."""
+        # Asked for apart from the rest: two of them are text of variable length, on which HDF5 can
+        # hang if the file is damaged.
+        return self._ask(
+            lambda file: {
+                "dataset": file.attrs["dataset"],
+                "recipe_sha256": file.attrs["recipe_sha256"],
+                "seed": operator.index(file.attrs["seed"]),
+            }
+        )
+
+    def _ask(self, question: Callable[[h5py.File], T]) -> T:
         try:
             with h5py.File(self.path, "r") as file:
-                identity = {name: file.attrs[name] for name in _IDENTITY}
-            return identity | {"seed": operator.index(identity["seed"])}
+                return question(file)
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
 
@@ -298,71 +300,3 @@ def _read_attribute(location: Any, name: str, kind: type[T]) -> T:
     if type(plain) is not kind:
         raise ValueError(f"attribute '{name}' is not of type {kind.__name__}")
     return plain
-
-
-def _layout_problem(columns: Columns, schema: Schema) -> str | None:
-    """Why these arrays are not a shard of this schema, if they are not."""
-    graphs = len(columns["y"])
-    for name in ("node_ptr", "edge_ptr"):
-        if problem := _pointer_problem(name, columns[name], graphs):
-            return problem
-    nodes, edges = int(columns["node_ptr"][-1]), int(columns["edge_ptr"][-1])
-    expected: dict[str, tuple[np.dtype[Any] | None, tuple[int, ...]]] = {
-        "node_ptr": (np.dtype("<i8"), (graphs + 1,)),
-        "edge_ptr": (np.dtype("<i8"), (graphs + 1,)),
-        "edge_index": (None, (2, edges)),
-        "node_mask": (np.dtype("?"), (nodes,)),
-        "edge_mask": (np.dtype("?"), (edges,)),
-        "split": (np.dtype("u1"), (graphs,)),
-        "x": _stored_layout(schema.node_features, nodes),
-    }
-    expected |= {name: (np.dtype("<i8"), (graphs,)) for name in ("y", "graph_id", "group")}
-    if schema.edge_features is not None:
-        expected["edge_attr"] = _stored_layout(schema.edge_features, edges)
-    rows = {"node": nodes, "graph": graphs}
-    for extra in schema.extras:
-        if extra.level == "text":
-            ptr = columns[f"{extra.name}_ptr"]
-            if problem := _pointer_problem(f"{extra.name}_ptr", ptr, graphs):
-                return problem
-            if problem := _text_problem(extra.name, columns[extra.name], ptr):
-                return problem
-            expected[f"{extra.name}_ptr"] = (ptr.dtype, ptr.shape)
-            expected[extra.name] = (np.dtype("u1"), (int(ptr[-1]),))
-        elif extra.level in rows:
-            expected[extra.name] = (np.dtype(extra.dtype), (rows[extra.level], *extra.shape))
-        else:
-            return f"array '{extra.name}' is of an unknown level {extra.level!r}"
-    if columns.keys() != expected.keys():
-        return f"arrays {sorted(columns)}, expected {sorted(expected)}"
-    for name, (dtype, shape) in expected.items():
-        array = columns[name]
-        if array.shape != shape or (array.dtype != dtype if dtype else array.dtype.kind != "u"):
-            return f"array '{name}' is {array.dtype} {list(array.shape)}, expected {dtype} {shape}"
-    return None
-
-
-def _pointer_problem(name: str, values: npt.NDArray[Any], graphs: int) -> str | None:
-    if values.dtype != np.dtype("<i8") or values.shape != (graphs + 1,):
-        return f"'{name}' is not [graphs + 1] int64"
-    if values[0] != 0 or (np.diff(values) < 0).any():
-        return f"'{name}' does not rise from 0"
-    return None
-
-
-def _text_problem(name: str, content: npt.NDArray[Any], ptr: npt.NDArray[Any]) -> str | None:
-    begins = content[ptr[:-1][np.diff(ptr) > 0]] if int(ptr[-1]) == len(content) else None
-    try:
-        content.tobytes().decode()
-    except UnicodeDecodeError:
-        begins = None
-    # Bytes 10xxxxxx go on with a character: no text begins with one.
-    if begins is None or (begins & 0xC0 == 0x80).any():
-        return f"array '{name}' is not UTF-8 text"
-    return None
-
-
-def _stored_layout(feature: Feature, rows: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    if feature.encoding == "onehot":
-        return np.dtype("u1"), (rows,)
-    return np.dtype("<f4"), (rows, feature.width)

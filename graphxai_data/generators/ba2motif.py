@@ -167,43 +167,40 @@ def check(params: Params, columns: Columns) -> list[str]:
     x = columns["x"].astype(np.int64)
     graphs = len(label)
     owner = graph_of_node(columns)
-    edge_owner = graph_of_edge(columns)
     source, target = global_edges(columns)
-
-    def per_graph(selected_edges: npt.NDArray[np.bool_]) -> Ints:
-        return np.bincount(edge_owner[selected_edges], minlength=graphs)
 
     adjacency = coo_array((np.ones(len(source), np.int8), (source, target)), (len(x), len(x)))
     _, component = connected_components(adjacency, directed=False)
     components = np.unique(np.stack([owner, component]), axis=1)[0]
     findings.require(np.bincount(components, minlength=graphs) == 1, "not connected")
 
-    motif_nodes = np.bincount(owner[mask], minlength=graphs)
-    findings.require(motif_nodes == MOTIF_NODES, f"the rationale does not have {MOTIF_NODES} nodes")
+    five = findings.nodes(mask) == MOTIF_NODES
+    findings.require(five, f"the rationale does not have {MOTIF_NODES} nodes")
     if findings.problems:
         return findings.problems  # the rest counts on five marked nodes a graph
 
-    base_nodes = np.bincount(owner[~mask], minlength=graphs)
+    base_nodes = findings.nodes(~mask)
     findings.require(
         (base_nodes >= params.base_nodes_min) & (base_nodes <= params.base_nodes_max),
         f"the base does not have {params.base_nodes_min} to {params.base_nodes_max} nodes",
     )
     findings.require(
-        per_graph(~mask[source] & ~mask[target]) == 2 * (base_nodes - 1), "the base is not a tree"
+        findings.edges(~mask[source] & ~mask[target]) == 2 * (base_nodes - 1),
+        "the base is not a tree",
     )
     findings.require(
-        per_graph(mask[source] & ~mask[target]) == 1, "not exactly one bridge from motif to base"
+        findings.edges(mask[source] & ~mask[target]) == 1,
+        "not exactly one bridge from motif to base",
     )
 
     motif = _recognise_motifs(params, columns)
     findings.require(motif >= 0, f"the rationale is neither {' nor '.join(params.motifs)}")
     if params.features == "degree":
         wrong = x != np.bincount(source, minlength=len(x))
-        wrong_nodes = np.bincount(owner[wrong], minlength=graphs)
-        findings.require(wrong_nodes == 0, "a feature is not its degree")
+        findings.require(findings.nodes(wrong) == 0, "a feature is not its degree")
         findings.require(label == motif, "the label is not the motif's")
     else:
-        colours = np.bincount(owner[mask], weights=x[mask], minlength=graphs)
+        colours = findings.nodes(mask & (x == 1))
         findings.require(np.isin(colours, [0, MOTIF_NODES]), "the motif is not of one colour")
         findings.require(label == motif ^ (colours > 0), "the label is not motif XOR colour")
     return findings.problems

@@ -12,17 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from rdkit import Chem
 
-from graphxai_data.columns import (
-    Columns,
-    Ints,
-    global_edges,
-    graph_of_edge,
-    graph_of_node,
-    pack,
-)
+from graphxai_data.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
 from graphxai_data.errors import CheckFailedError
 from graphxai_data.findings import Findings
 from graphxai_data.generators.dihalo_graft import (
@@ -40,6 +32,7 @@ from graphxai_data.seeds import MAX_GRAPHS, rng_for
 from graphxai_data.sources import Source
 
 SOURCES = ("zinc",)
+HALOGENS = frozenset({"F", "Cl", "Br", "I"})
 BONDS = ("single", "double", "triple", "aromatic")
 # RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
 _KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
@@ -74,7 +67,7 @@ class Params:
     def __post_init__(self) -> None:
         if not 1 <= self.graphs <= MAX_GRAPHS:
             raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
-        if not self.halogens or not set(self.halogens) <= {"F", "Cl", "Br", "I"}:
+        if not self.halogens or not set(self.halogens) <= HALOGENS:
             raise ValueError(f"halogens must be of F, Cl, Br, I, got {self.halogens}")
         if not self.positions or not set(self.positions) <= PLACES.keys():
             raise ValueError(f"positions must be of {', '.join(PLACES)}, got {self.positions}")
@@ -182,9 +175,9 @@ def _draw(
     edge_index = np.stack(np.nonzero(orders))
     kind = _KIND_OF_TWICE_THE_ORDER[(2 * orders[edge_index[0], edge_index[1]]).astype(np.int64)]
     return GraphRecord(
-        x=_identity(len(params.atoms))[element[atom_at]],
+        x=one_hot(element[atom_at], len(params.atoms)),
         edge_index=edge_index,
-        edge_attr=_identity(len(BONDS))[kind],
+        edge_attr=one_hot(kind, len(BONDS)),
         y=label,
         node_mask=node_mask,
         edge_mask=node_mask[edge_index[0]] & node_mask[edge_index[1]],
@@ -196,7 +189,7 @@ def _draw(
 def _reason_against(params: Params, molecule: Chem.Mol, background: Background) -> str | None:
     """Why a molecule cannot be a background of this recipe."""
     elements = set(_elements(background.smiles))
-    if elements & {"F", "Cl", "Br", "I"}:
+    if elements & HALOGENS:
         return "has a halogen"
     if elements - set(params.atoms):
         return "has an element that the recipe does not list"
@@ -228,43 +221,37 @@ def check(params: Params, columns: Columns) -> list[str]:
     mask = columns["node_mask"].astype(bool)
     x = columns["x"].astype(np.int64)
     label = columns["y"].astype(np.int64)
-    graphs = len(label)
-    owner, edge_owner = graph_of_node(columns), graph_of_edge(columns)
     source, target = global_edges(columns)
     halogen_ids = np.array([params.atoms.index(h) for h in params.halogens])
     wanted = halogen_ids[label // len(params.positions)]
 
-    def nodes_with(holds: npt.NDArray[np.bool_]) -> Ints:
-        return np.bincount(owner[holds], minlength=graphs)
-
-    def edges_with(holds: npt.NDArray[np.bool_]) -> Ints:
-        return np.bincount(edge_owner[holds], minlength=graphs)
-
     carbon = mask & (x == params.atoms.index("C"))
-    halogen = mask & (x == wanted[owner])
-    findings.require(nodes_with(mask) == RATIONALE_ATOMS, "the rationale has not eight atoms")
-    findings.require(nodes_with(carbon) == RING_ATOMS, "the rationale has not six carbons")
-    findings.require(nodes_with(halogen) == 2, "the rationale has not two of the class's halogen")
+    halogen = mask & (x == wanted[graph_of_node(columns)])
+    findings.require(findings.nodes(mask) == RATIONALE_ATOMS, "the rationale has not eight atoms")
+    findings.require(findings.nodes(carbon) == RING_ATOMS, "the rationale has not six carbons")
+    findings.require(
+        findings.nodes(halogen) == 2, "the rationale has not two of the class's halogen"
+    )
     for other in halogen_ids:
         expected = np.where(other == wanted, 2, 2 if params.decoys else 0)
-        findings.require(nodes_with(x == other) == expected, "its halogens are not as planned")
+        findings.require(findings.nodes(x == other) == expected, "its halogens are not as planned")
 
     ring_edge = carbon[source] & carbon[target]
     in_ring = np.bincount(source[ring_edge], minlength=len(x))
-    findings.require(nodes_with(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring")
+    findings.require(findings.nodes(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring")
     aromatic = columns["edge_attr"] == BONDS.index("aromatic")
-    findings.require(edges_with(ring_edge & ~aromatic) == 0, "the ring is not aromatic")
+    findings.require(findings.edges(ring_edge & ~aromatic) == 0, "the ring is not aromatic")
     crossing = mask[source] & ~mask[target] & (x[target] != _hydrogen_id(params))
-    findings.require(edges_with(crossing) == 1, "the ring is not attached by exactly one bond")
+    findings.require(findings.edges(crossing) == 1, "the ring is not attached by exactly one bond")
     if findings.problems:
         return findings.problems  # the rest counts on a ring with two halogens
 
     bearing = np.zeros(len(x), bool)
     bearing[target[halogen[source]]] = True
-    adjacent = edges_with(ring_edge & bearing[source] & bearing[target]) > 0
+    adjacent = findings.edges(ring_edge & bearing[source] & bearing[target]) > 0
     # A ring carbon with both its ring neighbours bearing: the halogens are meta to each other.
     both = np.bincount(source[ring_edge & bearing[target]], minlength=len(x)) == 2
-    between = nodes_with(both & ~bearing) > 0
+    between = findings.nodes(both & ~bearing) > 0
     position = np.where(adjacent, "ortho", np.where(between, "meta", "para"))
     names = np.array(params.positions)
     findings.require(
@@ -282,8 +269,3 @@ def _is_element(symbol: str) -> bool:
         return bool(Chem.GetPeriodicTable().GetAtomicNumber(symbol) > 0)
     except RuntimeError:
         return False
-
-
-@lru_cache(maxsize=8)
-def _identity(width: int) -> npt.NDArray[np.float32]:
-    return np.eye(width, dtype=np.float32)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graphxai_data.generators.dihalo import Params
 
 _HALOGEN_ON_BENZENE = Chem.MolFromSmarts("[F,Cl,Br,I]-!@c1ccccc1")
+_HALOGENS = ("F", "Cl", "Br", "I")
 _POSITION = {1: "ortho", 2: "meta", 3: "para"}
 _BOND_ORDER = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
 
@@ -59,7 +60,7 @@ class Prover:
         }
         if len(outside) != 1:
             problems.append(f"its ring has {len(outside)} bonds to the background, expected one")
-        return problems + self._repetitions(record, molecule, ring, halogens)
+        return problems + self._repetitions(record, molecule, ring)
 
     def _graph_problems(
         self, record: GraphRecord, molecule: Chem.Mol, rationale: set[int]
@@ -94,7 +95,7 @@ class Prover:
 
     def _halogen_problems(self, molecule: Chem.Mol, halogen: str) -> list[str]:
         counts = Counter(atom.GetSymbol() for atom in molecule.GetAtoms())
-        for other in ("F", "Cl", "Br", "I"):
+        for other in _HALOGENS:
             decoy = self._params.decoys and other in self._params.halogens
             expected = 2 if other == halogen or decoy else 0
             if counts[other] != expected:
@@ -102,15 +103,13 @@ class Prover:
         bearing = {
             neighbour.GetIdx()
             for atom in molecule.GetAtoms()
-            if atom.GetSymbol() in ("F", "Cl", "Br", "I")
+            if atom.GetSymbol() in _HALOGENS
             for neighbour in atom.GetNeighbors()
         }
         crowded = [r for r in molecule.GetRingInfo().AtomRings() if len(bearing & set(r)) > 1]
         return [] if len(crowded) == 1 else [f"{len(crowded)} rings with two halogens, not one"]
 
-    def _repetitions(
-        self, record: GraphRecord, molecule: Chem.Mol, ring: set[int], halogens: set[int]
-    ) -> list[str]:
+    def _repetitions(self, record: GraphRecord, molecule: Chem.Mol, ring: set[int]) -> list[str]:
         """No molecule twice, no background in two groups or splits."""
         problems = []
         graph, split = record.meta["graph_id"], record.meta["split"]
@@ -119,7 +118,7 @@ class Prover:
         if first != graph:
             problems.append(f"the same molecule as graph {first}")
         home = (record.group, split)
-        known = self._home_of_background.setdefault(_background(molecule, ring, halogens), home)
+        known = self._home_of_background.setdefault(_background(molecule, ring), home)
         if known != home:
             problems.append(
                 f"its background is in group {known[0]}, split {known[1]} too; "
@@ -148,11 +147,11 @@ def _dihalo_rings(molecule: Chem.Mol) -> list[tuple[set[int], set[int], tuple[st
     return found
 
 
-def _background(molecule: Chem.Mol, ring: set[int], halogens: set[int]) -> str:
-    """Canonical SMILES of what the ring was grafted on: ring, halogens and decoys taken away."""
+def _background(molecule: Chem.Mol, ring: set[int]) -> str:
+    """Canonical SMILES of what the ring was grafted on: ring and all halogens taken away."""
     editable = Chem.RWMol(molecule)
-    decoys = {a.GetIdx() for a in molecule.GetAtoms() if a.GetSymbol() in ("F", "Cl", "Br", "I")}
-    for atom in sorted(ring | halogens | decoys, reverse=True):
+    halogens = {a.GetIdx() for a in molecule.GetAtoms() if a.GetSymbol() in _HALOGENS}
+    for atom in sorted(ring | halogens, reverse=True):
         editable.RemoveAtom(atom)
     # Where a substituent was, RDKit counts a hydrogen again.
     background = editable.GetMol()
