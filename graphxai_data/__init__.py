@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from graphxai_data.dataset import BA2Motif as BA2Motif
     from graphxai_data.dataset import DiHaloBenzene as DiHaloBenzene
     from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
+    from graphxai_data.dataset import MNIST75sp as MNIST75sp
     from graphxai_data.manifest import Manifest as Manifest
     from graphxai_data.recipe import Recipe as Recipe
     from graphxai_data.record import GraphRecord as GraphRecord
@@ -28,6 +29,7 @@ _HOME = {
     "DiHaloBenzene": "dataset",
     "GraphRecord": "record",
     "GraphXAIDataset": "dataset",
+    "MNIST75sp": "dataset",
     "Manifest": "manifest",
     "Recipe": "recipe",
     "ShardReader": "shards",

@@ -103,9 +103,8 @@ def build(
         if folder.exists() and not replace_existing:
             return keep_if_same(folder, order)  # also where nothing can be written, not even a lock
 
-    plan, rejected = read_sources(
-        make_plan(recipe, order.seed, order.graphs), recipe, order.sources, order.seed
-    )
+    plan = make_plan(recipe, order.seed, order.graphs, order.sources)
+    plan, rejected = read_sources(plan, recipe, order.sources, order.seed)
     with explained_disk_errors(folder), build_lock(folder, wait):
         finish_replacing(folder)
         if folder.exists() and not replace_existing:
@@ -144,7 +143,7 @@ def build(
             },
             versions=software_versions(),
         )
-        picture = _draw_classes(recipe, staging)
+        picture = _draw_classes(order, staging)
         write_atomically(staging / "README.md", data_card(manifest, recipe, picture).encode())
         manifest.save(staging)
         (staging / ORDER_NAME).unlink()
@@ -154,18 +153,38 @@ def build(
         return manifest
 
 
-def make_plan(recipe: Recipe, seed: int, graphs: int) -> Plan:
-    """Class, group and split of every graph, settled before a graph is drawn."""
+def make_plan(
+    recipe: Recipe, seed: int, graphs: int, sources: dict[str, Source] | None = None
+) -> Plan:
+    """Class, group and split of every graph, settled before a graph is drawn.
+
+    Args:
+        recipe: of the dataset.
+        seed: decides the splits.
+        graphs: how many.
+        sources: needed where classes come with a source.
+    """
+    generator, fractions = generator_module(recipe.generator), recipe.splits.fractions
     draws = rng_for(seed, f"{recipe.name}/splits")
     try:
-        label, group = generator_module(recipe.generator).plan(recipe.params, graphs)
-        split = assign_splits(label, group, recipe.splits.fractions, draws)
+        if plans_from_sources(recipe):
+            label, group, split = generator.plan_from_sources(
+                recipe.params, fractions, graphs, sources, draws
+            )
+        else:
+            label, group = generator.plan(recipe.params, graphs)
+            split = assign_splits(label, group, fractions, draws)
         return Plan(np.arange(graphs, dtype=np.int64), label, group, split)
     except MemoryError:
         raise InputError(
             f"graphs: the plan of {graphs} graphs does not fit into memory; "
             "build fewer, or several seeds"
         ) from None
+
+
+def plans_from_sources(recipe: Recipe) -> bool:
+    """Whether classes come with a source, so that without it nothing is known of a graph."""
+    return hasattr(generator_module(recipe.generator), "plan_from_sources")
 
 
 def read_sources(
@@ -225,13 +244,14 @@ def _tasks(order: Order, plan: Plan) -> Iterator[ShardTask]:
         yield ShardTask(name, order.recipe, order.seed, part)
 
 
-def _draw_classes(recipe: Recipe, folder: Path) -> str | None:
+def _draw_classes(order: Order, folder: Path) -> str | None:
     """Draw one graph of each class into the folder, where there is a way to draw them."""
-    generator = generator_module(recipe.generator)
+    generator = generator_module(order.recipe.generator)
     if not hasattr(generator, "picture"):
         return None
     records = (r for path in sorted(folder.glob("shard-*.h5")) for r in ShardReader(path))
-    write_atomically(folder / _PICTURE_NAME, generator.picture(recipe.params, records).encode())
+    picture = generator.picture(order.recipe.params, records, order.sources)
+    write_atomically(folder / _PICTURE_NAME, picture.encode())
     return _PICTURE_NAME
 
 

@@ -152,7 +152,7 @@ def shard_names(count: int) -> tuple[str, ...]:
 
 def software_versions() -> dict[str, str]:
     """What made a build: Python, this package and the libraries that touch the data."""
-    libraries = ("numpy", "scipy", "h5py", "networkx", "rdkit")
+    libraries = ("numpy", "scipy", "h5py", "networkx", "numba", "rdkit", "scikit-image")
     return {
         "graphxai-data": __version__,
         "python": platform.python_version(),

@@ -12,7 +12,7 @@ from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
 from graphxai_data.shards import SCHEMA_VERSION, ShardReader
-from graphxai_data.sources import Source
+from graphxai_data.sources import Source, registry
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,10 @@ def keep_if_same(folder: Path, order: Order) -> Manifest:
                 f"{folder}: holds a build from another file for source '{name}'; "
                 "remove it or choose another --root"
             )
-    problems = verify(folder)
+    # The id of a known source; of a user's own file, where it lies.
+    known = registry()
+    sources = {n: s.id if s.id in known else s.path for n, s in order.sources.items()}
+    problems = verify(folder, sources=sources)
     if problems:
         more = f" (and {len(problems) - 1} more; `verify` lists all)" if problems[1:] else ""
         raise DamagedError(problems[0] + more)

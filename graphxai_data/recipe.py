@@ -24,23 +24,34 @@ _DIGESTED = ("name", "version", "generator", "params", "sources", "splits")
 
 @dataclass(frozen=True)
 class Splits:
-    """Fractions of the graphs in each split."""
+    """Graphs in each split: fractions that sum to 1, or whole numbers that sum to all graphs."""
 
     train: float
     valid: float
     test: float
 
     def __post_init__(self) -> None:
-        if min(self.fractions) < 0:
-            raise ValueError(f"fractions must not be negative, got {self.fractions}")
-        if abs(sum(self.fractions) - 1) > 1e-9:
-            total = sum(self.fractions)
-            raise ValueError(f"train + valid + test must be 1, got {total:g}; correct one of them")
+        shares = self.train, self.valid, self.test
+        if min(shares) < 0:
+            raise ValueError(f"fractions must not be negative, got {shares}")
+        whole = self.total > 1 and all(share.is_integer() for share in shares)
+        if abs(self.total - 1) > 1e-9 and not whole:
+            raise ValueError(
+                f"train + valid + test must be 1, got {self.total:g}; correct one of them, "
+                "or give whole numbers of graphs"
+            )
+
+    @property
+    def total(self) -> float:
+        """1, or the number of graphs."""
+        return self.train + self.valid + self.test
 
     @property
     def fractions(self) -> tuple[float, float, float]:
         """Fractions in the order of the split ids stored in shards: train 0, valid 1, test 2."""
-        return self.train, self.valid, self.test
+        if abs(self.total - 1) <= 1e-9:
+            return self.train, self.valid, self.test
+        return self.train / self.total, self.valid / self.total, self.test / self.total
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,8 @@ class Recipe:
 
     Attributes:
         params: the generator's own `Params`, already validated.
+        summary: one line.
+        notes: what else users should know; it stands in the data card.
         sources: raw inputs by the name the generator knows them under.
     """
 
@@ -88,6 +101,7 @@ class Recipe:
     params: Any
     splits: Splits
     summary: str = ""
+    notes: str = ""
     sources: dict[str, str] = field(default_factory=dict)
     expected: dict[str, Expectation] = field(default_factory=dict)
     rings: Rings = field(default_factory=Rings)
@@ -117,6 +131,12 @@ class Recipe:
             needs = ", ".join(generator.SOURCES) or "no sources"
             raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
         params = parse_table(generator.Params, recipe.params, where, "params")
+        total = recipe.splits.total
+        if total > 1 + 1e-9 and total != params.graphs:
+            raise InputError(
+                f"{where}: splits: train + valid + test are {total:g} graphs, but params.graphs is "
+                f"{params.graphs}; make them agree"
+            )
         return dataclasses.replace(recipe, params=params)
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from typing import Any
 import pooch
 
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.generators import generator_module
+from graphxai_data.raw_files import read_member
 from graphxai_data.recipe import Recipe, read_toml
 from graphxai_data.resources import shipped
 from graphxai_data.typed_table import nearest, parse_table
@@ -25,17 +27,29 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
+class Part:
+    """One file of a source that is downloaded as several."""
+
+    file: str
+    sha256: str
+    bytes: int
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SourceEntry:
     """A raw input as `data/sources.toml` describes it.
 
     Attributes:
-        file: name of the file; it lies in `data/sources/` unless there are urls.
-        sha256: of the file.
+        file: name of the file; it lies in `data/sources/` unless it is downloaded. Of a source in
+            parts, the folder they are downloaded to.
+        sha256: of the file; of a source in parts, as `folder_sha256` has it.
         bytes: its size.
         origin: where it comes from.
         licence: under which it may be used.
         urls: mirrors to download it from, tried in turn.
-        text_sha256: of the decompressed text, where the file was compressed here.
+        text_sha256: of the decompressed content, where the file was compressed here.
+        parts: the files that are downloaded, where it is not one but several.
     """
 
     file: str
@@ -45,6 +59,7 @@ class SourceEntry:
     licence: str
     urls: tuple[str, ...] = ()
     text_sha256: str = ""
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,7 @@ class Source:
     Attributes:
         id: its name in `data/sources.toml`, or "user's file".
         path: where it lies.
-        sha256: of its bytes.
+        sha256: of its bytes; of a folder, as `folder_sha256` has it.
     """
 
     id: str
@@ -69,21 +84,23 @@ def find_sources(
 
     Args:
         recipe: names its sources by their ids in `data/sources.toml`.
-        chosen: for some of them, another id or the path of a file to use instead.
+        chosen: for some of them, another id or the path of a file to use instead; of a folder,
+            where the generator knows its files.
     """
     chosen = chosen or {}
     refuse_unknown_sources(recipe, chosen)
+    return {name: find_source(recipe, name, chosen.get(name)) for name in recipe.sources}
+
+
+def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> Source:
+    """One source of a recipe: its own, or the chosen id or path."""
     known = registry()
-    found = {}
-    for name, default in recipe.sources.items():
-        wish = str(chosen.get(name, default))
-        if wish in known:
-            found[name] = Source(wish, fetch(known[wish]), known[wish].sha256)
-        elif name in chosen:
-            found[name] = _users_file(name, Path(wish))
-        else:
-            raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
-    return found
+    wish = str(recipe.sources[name] if chosen is None else chosen)
+    if wish in known:
+        return Source(wish, fetch(known[wish]), known[wish].sha256)
+    if chosen is None:
+        raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
+    return _users_own(name, Path(wish), generator_module(recipe.generator).SOURCES[name])
 
 
 def refuse_unknown_sources(recipe: Recipe, chosen: Mapping[str, str | Path]) -> None:
@@ -104,7 +121,12 @@ def registry() -> dict[str, SourceEntry]:
 
 
 def fetch(entry: SourceEntry) -> Path:
-    """Path of a known source: the shipped file, or the downloaded one."""
+    """Path of a known source: the shipped file, the downloaded one, or a folder of those."""
+    if entry.parts:
+        folder = cache_folder() / entry.file
+        for part in entry.parts:
+            download(part, folder)
+        return folder
     if entry.urls:
         return download(entry, cache_folder())
     path = shipped("data") / "sources" / entry.file
@@ -124,7 +146,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("GRAPHXAI_DATA_CACHE") or pooch.os_cache("graphxai-data"))
 
 
-def download(entry: SourceEntry, folder: Path) -> Path:
+def download(entry: SourceEntry | Part, folder: Path) -> Path:
     """Fetch a file from the first mirror that has it; whole, checked, or not at all.
 
     A download that broke off goes on where it stopped, also from another mirror.
@@ -179,8 +201,11 @@ class _ResumingDownloader:
         self._part.replace(output_file)
 
 
-def _users_file(name: str, path: Path) -> Source:
+def _users_own(name: str, path: Path, members: tuple[str, ...]) -> Source:
+    """A user's own file, or folder if the source consists of several files."""
     path = path.expanduser()
+    if members and path.is_dir():
+        return Source("user's file", path, folder_sha256(path, members))
     try:
         # Not a pipe or a device: a source is read more than once, and has an end.
         reason = "" if path.is_file() else "no such file" if not path.exists() else "not a file"
@@ -189,7 +214,17 @@ def _users_file(name: str, path: Path) -> Source:
     except OSError as error:
         reason = str(error.strerror)
     ids = ", ".join(registry())
-    raise InputError(f"--source {name}={path}: {reason}; give a readable file, or one of {ids}")
+    wanted = f"a folder with {', '.join(members)}" if members else "a readable file"
+    raise InputError(f"--source {name}={path}: {reason}; give {wanted}, or one of {ids}")
+
+
+def folder_sha256(folder: Path, members: tuple[str, ...]) -> str:
+    """SHA-256 over the names and contents of some files of a folder, gzipped or not."""
+    digest = hashlib.sha256()
+    for name in members:
+        content = hashlib.sha256(read_member(folder, name)).hexdigest()
+        digest.update(f"{content}  {name}\n".encode())
+    return digest.hexdigest()
 
 
 def file_sha256(path: Path) -> str:

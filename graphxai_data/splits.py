@@ -66,3 +66,12 @@ def _class_counts(label: Ints, group: Ints) -> Ints:
     shape = int(group.max()) + 1, int(label.max()) + 1
     flat = np.bincount(group * shape[1] + label, minlength=shape[0] * shape[1])
     return flat.reshape(shape).astype(np.int64)
+
+
+def split_sizes(graphs: int, fractions: Sequence[float]) -> list[int]:
+    """Whole numbers in the given proportions that sum to `graphs`; larger remainders first."""
+    exact = np.asarray(fractions, float) * graphs
+    sizes = np.floor(exact + 1e-9).astype(np.int64)
+    behind = np.argsort(-(exact - sizes), kind="stable")
+    sizes[behind[: graphs - int(sizes.sum())]] += 1
+    return [int(size) for size in sizes]

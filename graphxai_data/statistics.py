@@ -4,8 +4,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from graphxai_data.columns import Columns
+from graphxai_data.columns import Columns, global_edges
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Summary:
     nodes_max: int
     edges_mean: float
     rationale_nodes_mean: float
+    isolated_nodes_mean: float
+    components_mean: float
     classes: dict[str, int]
     splits: SplitCounts
     class_splits: dict[str, SplitCounts]
@@ -39,6 +43,8 @@ class Statistics:
     nodes: int = 0
     edges: int = 0
     rationale_nodes: int = 0
+    isolated_nodes: int = 0
+    components: int = 0
     nodes_min: int = 0
     nodes_max: int = 0
     # class_splits[label][split] = graphs
@@ -56,6 +62,11 @@ class Statistics:
         self.nodes += int(sizes.sum())
         self.edges += columns["edge_index"].shape[1]
         self.rationale_nodes += int(columns["node_mask"].sum())
+        source, target = global_edges(columns)
+        nodes = int(sizes.sum())
+        joined = csr_array((np.ones(len(source), bool), (source, target)), shape=(nodes, nodes))
+        self.isolated_nodes += int((np.bincount(source, minlength=nodes) == 0).sum())
+        self.components += int(connected_components(joined, directed=False)[0])
         pairs, counts = np.unique(
             np.stack([columns["y"], columns["split"]]).astype(np.int64), axis=1, return_counts=True
         )
@@ -71,6 +82,8 @@ class Statistics:
             nodes_max=self.nodes_max,
             edges_mean=self.edges / self.graphs,
             rationale_nodes_mean=self.rationale_nodes / self.graphs,
+            isolated_nodes_mean=self.isolated_nodes / self.graphs,
+            components_mean=self.components / self.graphs,
             classes={str(label): sum(counts) for label, counts in per_class.items()},
             splits=SplitCounts(*(sum(c[i] for c in per_class.values()) for i in range(3))),
             class_splits={str(label): SplitCounts(*c) for label, c in per_class.items()},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphxai_data.build import make_plan, read_sources
+from graphxai_data.build import make_plan, plans_from_sources, read_sources
 from graphxai_data.digest import widened
 from graphxai_data.errors import DamagedError
 from graphxai_data.generators import generator_module
@@ -14,10 +14,9 @@ from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.shards import ShardReader
-from graphxai_data.sources import find_sources, refuse_unknown_sources, registry
+from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
 from graphxai_data.validate import survey
 
-_MOST_PROVEN = 10_000
 _SURELY_PLANNED = 1_000_000
 
 
@@ -27,14 +26,14 @@ def verify(
     """Problems of a build, empty when it is whole.
 
     Always: manifest, every digest, the invariants of every graph, the plan of classes, groups and
-    splits, the statistics, and the independent proof of all graphs (of 10,000 of them, evenly
-    spread, where there are more).
+    splits, the statistics, and the independent proof of a sample, evenly spread over the graphs
+    (10,000, or 2,000 digits).
 
     Args:
         folder: a build folder.
         full: prove every graph, and draw every graph again from its seed and compare.
-        sources: for `full`, the files that the build was made from where they are not the shipped
-            ones.
+        sources: the files that the build was made from, where they are not the shipped ones.
+            Needed for `full`, and where classes come from a source.
 
     Raises:
         InputError: the folder is not a build at all.
@@ -61,7 +60,12 @@ def verify(
     if problems:
         return problems
 
-    plan = make_plan(recipe, manifest.seed, manifest.graphs)
+    raw: dict[str, Source] = {}
+    if full or plans_from_sources(recipe):
+        raw, problems = _sources_of(folder, manifest, recipe, sources or {})
+        if problems:
+            return problems
+    plan = make_plan(recipe, manifest.seed, manifest.graphs, raw)
     found = survey(shards, recipe, manifest.seed, plan, usual_sources=manifest.has_usual_sources)
     problems = found.problems
     strays = set(folder.glob("shard-*.h5")) - {path for path, _, _ in shards}
@@ -79,9 +83,9 @@ def verify(
             f"{folder}: content digest {found.content_sha256}, "
             f"but the reference build has {reference} (data/digests.toml)"
         )
-    problems += _disproved(folder, manifest, recipe, full)
+    problems += _disproved(folder, manifest, recipe, raw, full)
     if full:
-        problems += _not_reproduced(folder, manifest, recipe, plan, sources)
+        problems += _not_reproduced(folder, manifest, recipe, plan, raw)
     return problems
 
 
@@ -89,10 +93,30 @@ def _bytes_of(shards: list[tuple[Path, int, str]]) -> int:
     return sum(path.stat().st_size for path, _, _ in shards)
 
 
-def _disproved(folder: Path, manifest: Manifest, recipe: Recipe, full: bool) -> Iterator[str]:
+def _sources_of(
+    folder: Path, manifest: Manifest, recipe: Recipe, chosen: Mapping[str, str | Path]
+) -> tuple[dict[str, Source], list[str]]:
+    """The very files that a build was made from, or why they are not here."""
+    known = registry()
+    sources: dict[str, Source] = {}
+    problems = []
+    for name, made_from in manifest.sources.items():
+        if name in chosen or made_from.id in known:
+            sources[name] = find_source(recipe, name, chosen.get(name, made_from.id))
+        if name not in sources or sources[name].sha256 != made_from.sha256:
+            problems.append(
+                f"{folder}: cannot be proven without the file it was made from; pass "
+                f"--source {name}=PATH ({made_from.file}, SHA-256 {made_from.sha256})"
+            )
+    return sources, problems
+
+
+def _disproved(
+    folder: Path, manifest: Manifest, recipe: Recipe, sources: dict[str, Source], full: bool
+) -> Iterator[str]:
     """Graphs whose label or mask an independent method does not confirm."""
-    prover = generator_module(recipe.generator).Prover(recipe.params)
-    count = manifest.graphs if full else min(_MOST_PROVEN, manifest.graphs)
+    prover = generator_module(recipe.generator).Prover(recipe.params, sources)
+    count = manifest.graphs if full else min(prover.sample, manifest.graphs)
     chosen = np.unique(np.linspace(0, manifest.graphs - 1, count).astype(np.int64))
     first = 0
     for entry in manifest.shards:
@@ -110,20 +134,9 @@ def _not_reproduced(
     manifest: Manifest,
     recipe: Recipe,
     plan: Plan,
-    chosen: Mapping[str, str | Path] | None,
+    sources: dict[str, Source],
 ) -> Iterator[str]:
     """Shards that recipe and seed do not give again."""
-    known = registry()
-    made_by_id = {name: s.id for name, s in manifest.sources.items() if s.id in known}
-    sources = find_sources(recipe, {**made_by_id, **(chosen or {})})
-    for name, source in sources.items():
-        made_from = manifest.sources[name]
-        if source.sha256 != made_from.sha256:
-            yield (
-                f"{folder}: cannot be drawn again without the file it was made from; pass "
-                f"--source {name}=PATH ({made_from.file}, SHA-256 {made_from.sha256})"
-            )
-            return
     plan, _ = read_sources(plan, recipe, sources, manifest.seed)
     first = 0
     for entry in manifest.shards:

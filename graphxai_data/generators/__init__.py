@@ -2,19 +2,24 @@
 
 A generator module has
     Params                          frozen dataclass: the recipe's `[params]`, with `graphs`
-    SOURCES                         names of the raw inputs it needs
+    SOURCES                         the raw inputs it needs by name; for one that is a folder, the
+                                    names of the files in it
     schema(params) -> Schema        what its graphs have in common
     class_names(params)             what people call the classes
-    picture(params, records)        optional: an SVG with one graph of each class
-    plan(params, graphs)            class and group of every graph, before any is drawn
+    picture(params, records, sources)    optional: an SVG with one graph of each class
+    plan(params, graphs)            class and group of every graph, before any is drawn; or, where
+                                    classes come with the source,
+    plan_from_sources(params, fractions, graphs, sources, draws)    class, group and split
     read(params, sources, group, seed)    with SOURCES only: what each graph is made from, and for
                                     each source what was rejected; the plan carries the former to
                                     wherever graphs are drawn
     generate(params, plan, seed)    Columns of the planned graphs; each graph depends on its own
                                     line of the plan alone, whichever others are asked for
     check(params, columns)          invariants of many graphs at once, vectorised: problems found
-    Prover(params)                  the slow, independent proof: `problems(record)` of one graph
-                                    after the other, remembering what must not repeat
+    Prover(params, sources)         the slow, independent proof: `problems(record)` of one graph
+                                    after the other, remembering what must not repeat; sources are
+                                    given to those that plan from them; `sample` is how many graphs
+                                    `verify` proves where nobody asks for all
 """
 
 import importlib
@@ -26,6 +31,7 @@ from graphxai_data.typed_table import nearest
 GENERATORS = {
     "ba2motif": "graphxai_data.generators.ba2motif",
     "dihalo": "graphxai_data.generators.dihalo",
+    "mnist75sp": "graphxai_data.generators.mnist75sp",
 }
 
 

@@ -30,7 +30,7 @@ from graphxai_data.generators.ba2motif_proof import Prover as Prover
 from graphxai_data.record import Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for, uniform
 
-SOURCES = ()
+SOURCES: dict[str, tuple[str, ...]] = {}
 MOTIF_NODES = 5
 _LAST = np.uint64(2**64 - 1)
 # Nodes are numbered by falling degree, so that a node of one motif and the node of the same number

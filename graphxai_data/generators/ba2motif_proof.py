@@ -21,7 +21,9 @@ _MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
 class Prover:
     """Checks graphs one after the other."""
 
-    def __init__(self, params: "Params") -> None:
+    sample = 10_000
+
+    def __init__(self, params: "Params", sources: object = None) -> None:
         self._params = params
 
     def problems(self, record: GraphRecord) -> list[str]:

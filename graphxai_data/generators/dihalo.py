@@ -31,7 +31,7 @@ from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, rng_for
 from graphxai_data.sources import Source
 
-SOURCES = ("zinc",)
+SOURCES: dict[str, tuple[str, ...]] = {"zinc": ()}
 HALOGENS = frozenset({"F", "Cl", "Br", "I"})
 BONDS = ("single", "double", "triple", "aromatic")
 # RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
@@ -108,7 +108,7 @@ def class_names(params: Params) -> list[str]:
     return [f"{halogen} {position}" for halogen, position in params.classes]
 
 
-def picture(params: Params, records: Iterable[GraphRecord]) -> str:
+def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
     """SVG with one molecule of each class."""
     # Drawing needs libraries of its own, which workers may lack.
     from graphxai_data.report.molecules import class_gallery

@@ -25,7 +25,9 @@ _BOND_ORDER = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
 class Prover:
     """Checks molecules one after the other, and that no two of them are the same."""
 
-    def __init__(self, params: "Params") -> None:
+    sample = 10_000
+
+    def __init__(self, params: "Params", sources: object = None) -> None:
         self._params = params
         self._graph_of_molecule: dict[str, int] = {}
         self._home_of_background: dict[str, tuple[int, int]] = {}

@@ -1,10 +1,7 @@
 """Pools of molecules: reading SMILES files of any common form, and screening for backgrounds."""
 
 import csv
-import gzip
-import io
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +11,9 @@ from rdkit import Chem, rdBase
 
 from graphxai_data.errors import InputError
 from graphxai_data.generators.smiles_text import atoms_of
+from graphxai_data.raw_files import read_bytes
 from graphxai_data.seeds import Draws
 
-MAX_TEXT_BYTES = 512 * 2**20
 # Atoms of a grafted molecule, hydrogens included: their numbers fit a byte. A background may have a
 # quarter as many heavy atoms.
 MAX_ATOMS = 256
@@ -66,26 +63,12 @@ def read_molecules(path: Path) -> list[str]:
 
 
 def _read_text(path: Path) -> str:
-    if path.stat().st_size > MAX_TEXT_BYTES:
-        raise _too_large(path)
-    raw = path.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            with gzip.open(io.BytesIO(raw)) as file:
-                raw = file.read(MAX_TEXT_BYTES + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{path}: a damaged gzip file ({error})") from None
-    if len(raw) > MAX_TEXT_BYTES:
-        raise _too_large(path)
+    raw = read_bytes(path)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise InputError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
-
-
-def _too_large(path: Path) -> InputError:
-    return InputError(f"{path}: more than {MAX_TEXT_BYTES >> 20} MiB of text; take a part of it")
 
 
 def select_backgrounds(

@@ -18,6 +18,7 @@ def data_card(manifest: Manifest, recipe: Recipe, picture: str | None = None) ->
     sections = [
         f"# {manifest.dataset}, seed {manifest.seed}",
         recipe.summary,
+        *([recipe.notes.strip()] if recipe.notes.strip() else []),
         f"{manifest.graphs} graphs in {len(manifest.shards)} shards, built by graphxai-data "
         f"{manifest.versions['graphxai-data']} from recipe version {recipe.version}.",
         "## Statistics",
@@ -53,7 +54,7 @@ def data_card(manifest: Manifest, recipe: Recipe, picture: str | None = None) ->
 
 
 def statistics_rows(manifest: Manifest) -> list[list[str]]:
-    """Each mean beside the value and tolerance its recipe expects, where it does."""
+    """Each mean beside the value and tolerance its recipe expects, where it does; then others."""
     labels = {
         "nodes_mean": "nodes a graph, mean",
         "edges_mean": "edges a graph, mean",
@@ -72,8 +73,16 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
                 f"± {expected.tolerance:g}" if expected else "",
             ]
         )
-    low, high = manifest.statistics["nodes_min"], manifest.statistics["nodes_max"]
-    return [*rows, ["nodes a graph, smallest to largest", f"{low} to {high}", "", ""]]
+    facts = manifest.statistics
+    nodes = facts["nodes_mean"]
+    derived = {
+        "nodes a graph, smallest to largest": f"{facts['nodes_min']} to {facts['nodes_max']}",
+        "share of nodes in the rationale": f"{facts['rationale_nodes_mean'] / nodes:.1%}",
+        "degree, mean": f"{facts['edges_mean'] / nodes:.2f}",
+        "isolated nodes, share": f"{facts['isolated_nodes_mean'] / nodes:.1%}",
+        "connected components a graph, mean": f"{facts['components_mean']:.2f}",
+    }
+    return [*rows, *([label, value, "", ""] for label, value in derived.items())]
 
 
 def class_rows(manifest: Manifest) -> list[list[str]]:

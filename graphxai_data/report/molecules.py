@@ -7,18 +7,14 @@ from rdkit import Chem
 from rdkit.Chem.Draw import MolsToGridImage
 
 from graphxai_data.record import GraphRecord
+from graphxai_data.report.gallery import first_of_each_class
 
 _RATIONALE = (0.98, 0.75, 0.35)
 
 
 def class_gallery(records: Iterable[GraphRecord], names: list[str]) -> str:
     """SVG with the first molecule of each class, its rationale highlighted."""
-    first: dict[int, GraphRecord] = {}
-    for record in records:
-        first.setdefault(record.y, record)
-        if len(first) == len(names):
-            break
-    shown = [first[label] for label in sorted(first)]
+    shown = first_of_each_class(records, len(names))
     molecules = [Chem.MolFromSmiles(record.meta["smiles"]) for record in shown]
     rationales = [
         record.meta["smiles_atom"][np.flatnonzero(record.node_mask)].tolist() for record in shown

@@ -1,0 +1,322 @@
+"""MNIST-75sp: handwritten digits as graphs of superpixels.
+
+Paper, section "Datasets" and appendix "MNIST-75sp Feature Encoding": at most 75 SLIC superpixels an
+image; their mean intensity s, 1 - s, and the position (x, y) of their centre; edges between centres
+that are near each other; the rationale is the superpixels with any ink in them.
+
+Every stored number comes from sums of integers and one division, so no order of summation, library
+or machine can change a bit of it; so do the distances that decide about edges.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.columns import Columns, Ints, global_edges, pointers
+from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.findings import Findings
+from graphxai_data.generators.mnist75sp_proof import Prover as Prover
+from graphxai_data.generators.mnist_images import (
+    CLASSES,
+    IDX_FILES,
+    SIDE,
+    read_digits,
+    stratified_order,
+)
+from graphxai_data.generators.slic import Slic
+from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
+from graphxai_data.sources import Source
+from graphxai_data.splits import split_sizes
+
+SOURCES: dict[str, tuple[str, ...]] = {"mnist": IDX_FILES}
+
+Floats = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+# Features of a superpixel with mean intensity s and centre (x, y), all from 0 to 1.
+CHANNELS = {
+    "s": lambda s, x, y: s,
+    "1-s": lambda s, x, y: 1 - s,
+    "x": lambda s, x, y: x,
+    "y": lambda s, x, y: y,
+    "s*x": lambda s, x, y: s * x,
+    "s*y": lambda s, x, y: s * y,
+    "s*(1-x)": lambda s, x, y: s * (1 - x),
+    "s*(1-y)": lambda s, x, y: s * (1 - y),
+}
+# Distances of all pairs of superpixels are held for so many graphs at once.
+_GRAPHS_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class Params:
+    """The recipe's numbers.
+
+    Attributes:
+        graphs: how many graphs the reference build holds.
+        slic: arguments of the superpixels.
+        channels: node features, of `CHANNELS`.
+        rationale_above: mean intensity above which a superpixel belongs to the rationale.
+        radius: superpixels whose centres are at most so far apart are joined, or
+        neighbours: each superpixel is joined to so many nearest ones.
+    """
+
+    graphs: int
+    slic: Slic
+    channels: tuple[str, ...]
+    rationale_above: float
+    radius: float = 0.0
+    neighbours: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.graphs <= MAX_GRAPHS:
+            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
+        if not self.channels or len(set(self.channels)) != len(self.channels):
+            raise ValueError(f"channels must name each channel once, got {self.channels}")
+        if unknown := [c for c in self.channels if c not in CHANNELS]:
+            raise ValueError(f"channels holds '{unknown[0]}'; known: {', '.join(CHANNELS)}")
+        if not 0 <= self.rationale_above < 1:
+            raise ValueError(f"rationale_above must be from 0 to 1, got {self.rationale_above}")
+        if (self.radius > 0) == (self.neighbours > 0) or self.radius < 0 or self.neighbours < 0:
+            raise ValueError(
+                "one of radius and neighbours must be above 0, the other left out; "
+                f"got {self.radius} and {self.neighbours}"
+            )
+
+
+def schema(params: Params) -> Schema:
+    """The channels; centres, the superpixel of each pixel (as a node), and the image's place."""
+    return Schema(
+        node_features=Feature(len(params.channels), "dense"),
+        edge_features=None,
+        num_classes=CLASSES,
+        # in the order of their names, as shards have them
+        extras=(
+            Extra("image_id", "graph", "<i8"),
+            Extra("pos", "node", "<f4", (2,)),
+            Extra("segments", "graph", "|u1", (SIDE, SIDE)),
+        ),
+    )
+
+
+def class_names(params: Params) -> list[str]:
+    """The digits."""
+    return [f"digit {digit}" for digit in range(CLASSES)]
+
+
+def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
+    """SVG with one digit of each class: image, superpixels, graph and rationale."""
+    from graphxai_data.report.digits import digit_gallery
+
+    return digit_gallery(records, _pixels_by_id(sources["mnist"]), CLASSES)
+
+
+def plan_from_sources(
+    params: Params,
+    fractions: Sequence[float],
+    graphs: int,
+    sources: dict[str, Source],
+    draws: Draws,
+) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+    """Training and validation graphs from the training images, test graphs from the test images.
+
+    Which images are taken never changes; the seed tells training from validation.
+    """
+    train, test = read_digits(sources["mnist"])
+    sizes = split_sizes(graphs, fractions)
+    learnt = sizes[0] + sizes[1]
+    for needed, there, kind in (
+        (learnt, len(train.label), "training"),
+        (sizes[2], len(test.label), "test"),
+    ):
+        if needed > there:
+            raise InputError(
+                f"{sources['mnist'].path}: {there} usable {kind} images, {needed} needed for "
+                f"{graphs} graphs; ask for fewer, or give all of MNIST (--source mnist=mnist "
+                "downloads it, --source mnist=DIR takes its four files)"
+            )
+    label = np.concatenate([train.label[:learnt], test.label[: sizes[2]]])
+    image_id = np.concatenate([train.image_id[:learnt], test.image_id[: sizes[2]]])
+    split = np.full(graphs, 2, np.uint8)
+    order = stratified_order(label[:learnt], draws)
+    split[order[: sizes[0]]] = 0
+    split[order[sizes[0] :]] = 1
+    return label, image_id, split
+
+
+def read(
+    params: Params, sources: dict[str, Source], group: Ints, seed: int
+) -> tuple[Bytes, dict[str, dict[str, int]]]:
+    """The pixels of each graph's image, and how many images were passed over for which reason."""
+    train, test = read_digits(sources["mnist"])
+    rejected = {
+        reason: train.rejected.get(reason, 0) + test.rejected.get(reason, 0)
+        for reason in sorted({*train.rejected, *test.rejected})
+    }
+    pixels = _pixels_by_id(sources["mnist"])
+    return np.stack([pixels[i] for i in group.tolist()]), {"mnist": rejected}
+
+
+def _pixels_by_id(source: Source) -> dict[int, Bytes]:
+    train, test = read_digits(source)
+    return {
+        **dict(zip(train.image_id.tolist(), train.pixels, strict=True)),
+        **dict(zip(test.image_id.tolist(), test.pixels, strict=True)),
+    }
+
+
+def generate(params: Params, plan: Plan, seed: int) -> Columns:
+    """The planned graphs; `plan.raw` holds the images."""
+    # numba takes a while to load, and only here is it needed.
+    from graphxai_data.generators.superpixels import superpixels
+
+    images = np.asarray(plan.raw, np.uint8)
+    labels, found = superpixels(images, params.slic)
+    if (found > params.slic.most_segments).any():
+        worst = int(np.argmax(found))
+        raise CheckFailedError(
+            f"image {plan.group[worst]}: {found[worst]} superpixels whatever is asked for, the "
+            f"recipe allows {params.slic.most_segments}"
+        )
+    segments = np.empty_like(labels)
+    for i, (index, number) in enumerate(zip(plan.index.tolist(), found.tolist(), strict=True)):
+        # Superpixels are numbered from the top left; nodes must not be.
+        node_of_label = rng_for(seed, "mnist75sp/nodes", index).permutation(number)
+        segments[i] = node_of_label[labels[i]]
+    regions = Regions(segments, found)
+    intensity = regions.mean(images) / 255
+    x, y = regions.centre.T / SIDE
+    columns = regions.edges(params.radius, params.neighbours)
+    mask = intensity > params.rationale_above
+    columns["node_ptr"] = pointers(found)
+    source, target = global_edges(columns)
+    return columns | {
+        "x": np.stack([CHANNELS[c](intensity, x, y) for c in params.channels], 1).astype("<f4"),
+        "pos": np.stack([x, y], 1).astype("<f4"),
+        "node_mask": mask,
+        "edge_mask": mask[source] & mask[target],
+        "segments": segments,
+        "image_id": plan.group,
+        "y": plan.label,
+        "split": plan.split,
+        "graph_id": plan.index,
+        "group": plan.group,
+    }
+
+
+class Regions:
+    """The superpixels of many images, numbered through: all rows of `size` [N] and the like.
+
+    Attributes:
+        number: [g] superpixels of each image.
+        size: pixels of each.
+        centre: [N, 2] mean column and row.
+        first: its first pixel, counted along the rows.
+    """
+
+    def __init__(self, segments: Bytes, number: Ints) -> None:
+        self.number = number
+        self._ptr = pointers(number)
+        self._owner = self._ptr[:-1, None] + segments.reshape(len(segments), -1)
+        self.size = self._sum(np.ones(SIDE * SIDE))
+        place = np.arange(SIDE * SIDE)
+        self._sums = np.stack([self._sum(place % SIDE), self._sum(place // SIDE)])
+        self.centre = (self._sums / self.size).T
+        self.first = np.full(len(self.size), SIDE * SIDE)
+        pixel = np.broadcast_to(place[::-1], self._owner.shape).ravel()
+        self.first[self._owner[:, ::-1].ravel()] = pixel  # the last one written stays
+
+    def mean(self, images: Bytes) -> Floats:
+        """[N] mean of the pixels of each superpixel."""
+        mean: Floats = self._sum(images.reshape(len(images), -1)) / self.size
+        return mean
+
+    def _sum(self, values: npt.NDArray[np.generic]) -> Floats:
+        """[N] sum of whole numbers over the pixels of each; exact in float64."""
+        weights = np.broadcast_to(values, self._owner.shape).ravel()
+        count = int(self._ptr[-1])
+        sums: Floats = np.bincount(self._owner.ravel(), weights, minlength=count).astype(float)
+        return sums
+
+    def edges(self, radius: float, neighbours: int) -> Columns:
+        """`edge_index` and `edge_ptr`: near centres joined in both directions, sorted."""
+        ends, counts = [np.empty((2, 0), np.int64)], []
+        for first in range(0, len(self.number), _GRAPHS_AT_ONCE):
+            joined = self._joined(slice(first, first + _GRAPHS_AT_ONCE), radius, neighbours)
+            graph, source, target = np.nonzero(joined)
+            ends.append(np.stack([source, target]))
+            counts.append(np.bincount(graph, minlength=len(joined)))
+        return {
+            "edge_index": np.concatenate(ends, axis=1),
+            "edge_ptr": pointers(np.concatenate([[], *counts]).astype(np.int64)),
+        }
+
+    def _joined(self, graphs: slice, radius: float, neighbours: int) -> npt.NDArray[np.bool_]:
+        """[g, n, n] which pairs of superpixels are joined, n that of the largest graph."""
+        number = self.number[graphs]
+        there = np.arange(number.max(initial=0)) < number[:, None]
+        rows = slice(int(self._ptr[graphs][0]), int(self._ptr[graphs][0] + number.sum()))
+        size, x, y, first = (np.zeros(there.shape) for _ in range(4))
+        size[there], first[there] = self.size[rows], self.first[rows]
+        x[there], y[there] = self._sums[:, rows]
+        size[~there] = 1
+        pair = there[:, :, None] & there[:, None, :] & ~np.eye(there.shape[1], dtype=bool)
+
+        # Squared distance as one fraction of whole numbers: rounded once, so that distances that
+        # are equal are equal here, and one that is exactly the radius counts.
+        ours, theirs = size[:, :, None], size[:, None, :]
+        dx = x[:, :, None] * theirs - x[:, None, :] * ours
+        dy = y[:, :, None] * theirs - y[:, None, :] * ours
+        distance = np.where(pair, (dx * dx + dy * dy) / np.square(ours * theirs), np.inf)
+        if radius:
+            return distance <= float((Fraction(repr(radius)) * SIDE) ** 2)
+        # Of superpixels at the same distance, the one that begins first.
+        ranked = np.lexsort([np.broadcast_to(first[:, None, :], distance.shape), distance])
+        chosen = np.zeros_like(pair)
+        np.put_along_axis(chosen, ranked[:, :, :neighbours], values=True, axis=2)
+        chosen &= pair
+        return chosen | chosen.transpose(0, 2, 1)
+
+
+def check(params: Params, columns: Columns) -> list[str]:
+    """Do nodes, centres, edges and mask follow from the stored superpixels?"""
+    findings = Findings(columns)
+    number: Ints = np.diff(columns["node_ptr"]).astype(np.int64)
+    segments = columns["segments"]
+    highest = segments.reshape(len(segments), -1).max(axis=1).astype(np.int64)
+    findings.require(highest < number, "a pixel belongs to no node")
+    findings.require(number <= params.slic.most_segments, "too many superpixels")
+    if findings.problems:
+        return findings.problems
+    regions = Regions(segments, number)
+    findings.require(findings.nodes(regions.size == 0) == 0, "a node has no pixels")
+    if findings.problems:
+        return findings.problems
+    centre = (regions.centre / SIDE).astype(np.float32)
+    misplaced = (centre != columns["pos"]).any(axis=1)
+    findings.require(findings.nodes(misplaced) == 0, "pos is not the centre of the superpixel")
+    findings.require(columns["image_id"] == columns["group"], "its group is not its image")
+    intensity = _intensity(params, columns)
+    if intensity is not None:
+        wrong = (intensity > params.rationale_above) != columns["node_mask"]
+        findings.require(
+            findings.nodes(wrong) == 0, "the rationale is not the superpixels with ink"
+        )
+    outside = np.any((columns["x"] < 0) | (columns["x"] > 1), axis=1)
+    findings.require(findings.nodes(outside) == 0, "a feature is not from 0 to 1")
+    edges = regions.edges(params.radius, params.neighbours)
+    same_number = np.diff(edges["edge_ptr"]) == np.diff(columns["edge_ptr"].astype(np.int64))
+    findings.require(same_number, "its edges are not those between near superpixels")
+    if not findings.problems:
+        other = (edges["edge_index"] != columns["edge_index"]).any(axis=0)
+        findings.require(
+            findings.edges(other) == 0, "its edges are not those between near superpixels"
+        )
+    return findings.problems
+
+
+def _intensity(params: Params, columns: Columns) -> npt.NDArray[np.float32] | None:
+    return columns["x"][:, params.channels.index("s")] if "s" in params.channels else None

@@ -1,0 +1,150 @@
+"""Proof of MNIST-75sp graphs by scikit-image and SciPy; it shares nothing with the generator."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+from scipy.spatial.distance import cdist
+
+from graphxai_data.generators.mnist_images import SIDE, read_digits
+from graphxai_data.record import GraphRecord
+from graphxai_data.sources import Source
+
+if TYPE_CHECKING:
+    from graphxai_data.generators.mnist75sp import Params
+    from graphxai_data.generators.slic import Slic
+
+# Float positions decide about a distance unless it is as near as this to the bound.
+_DOUBT = 1e-9
+
+
+def slic_superpixels(image: npt.NDArray[np.uint8], slic: "Slic") -> npt.NDArray[np.intp]:
+    """Labels of an image [h, w] by scikit-image, asked for fewer until there are few enough.
+
+    Sizes of segments are given as scikit-image <= 0.15 counted them: in pixels per segment asked
+    for. Later versions count in pixels per cluster, so the factors are converted; half a pixel is
+    added so that rounding cannot lose one.
+    """
+    # scikit-image takes a while to load, and only proofs need it.
+    from skimage.segmentation import slic as skimage_slic
+    from skimage.util import regular_grid
+
+    for asked in range(slic.n_segments, 0, -1):
+        grid = regular_grid((1, *image.shape), asked)
+        clusters = np.zeros((1, *image.shape))[grid].size
+        smallest = int(slic.min_size_factor * image.size / asked)
+        largest = int(slic.max_size_factor * image.size / asked)
+        labels: npt.NDArray[np.intp] = skimage_slic(
+            image,
+            n_segments=asked,
+            compactness=slic.compactness,
+            max_num_iter=slic.max_num_iter,
+            sigma=0,
+            spacing=None,
+            convert2lab=False,
+            enforce_connectivity=True,
+            min_size_factor=(smallest + 0.5) * clusters / image.size,
+            max_size_factor=(largest + 0.5) * clusters / image.size,
+            slic_zero=False,
+            start_label=0,
+            mask=None,
+            channel_axis=None,
+        )
+        if labels.max() < slic.most_segments:
+            return labels
+    raise ValueError(f"more than {slic.most_segments} superpixels whatever is asked for")
+
+
+class Prover:
+    """Makes each graph again from its image, by other means."""
+
+    sample = 2_000
+
+    def __init__(self, params: "Params", sources: dict[str, Source]) -> None:
+        self._params = params
+        self._images: dict[int, tuple[npt.NDArray[np.uint8], int]] = {}
+        for digits in read_digits(sources["mnist"]):
+            labelled = zip(digits.pixels, digits.label.tolist(), strict=True)
+            self._images |= dict(zip(digits.image_id.tolist(), labelled, strict=True))
+        self._seen: set[int] = set()
+
+    def problems(self, record: GraphRecord) -> list[str]:
+        """What is not as it is claimed to be; empty when all is proven."""
+        image_id = int(record.meta["image_id"])
+        if image_id not in self._images:
+            return [f"image {image_id} is not in the source"]
+        if image_id in self._seen:
+            return [f"image {image_id} is in two graphs"]
+        self._seen.add(image_id)
+        image, label = self._images[image_id]
+        problems = []
+        if record.y != label:
+            problems.append(f"labelled {record.y}, but image {image_id} is a {label}")
+        segments = record.meta["segments"].astype(np.int64)
+        if not _same_regions(segments, slic_superpixels(image, self._params.slic)):
+            return [*problems, "its superpixels are not those that scikit-image finds"]
+        nodes = np.arange(record.num_nodes)
+        rows, columns = np.array(ndimage.center_of_mass(np.ones_like(segments), segments, nodes)).T
+        s, x, y = ndimage.mean(image / 255, segments, nodes), columns / SIDE, rows / SIDE
+        formulas = {
+            "s": s, "1-s": 1 - s, "x": x, "y": y,
+            "s*x": s * x, "s*y": s * y, "s*(1-x)": s - s * x, "s*(1-y)": s - s * y,
+        }  # fmt: skip
+        features = np.stack([formulas[channel] for channel in self._params.channels], axis=1)
+        if not np.allclose(record.x, features, rtol=0, atol=1e-6):
+            problems.append("a feature does not follow from the image")
+        if not np.allclose(record.meta["pos"], np.stack([x, y], axis=1), rtol=0, atol=1e-6):
+            problems.append("a position does not follow from the image")
+        if not np.array_equal(record.node_mask, s > self._params.rationale_above):
+            problems.append("the rationale is not the superpixels with ink")
+        if set(map(tuple, record.edge_index.T.tolist())) != self._edges(segments, x, y):
+            problems.append("the edges are not those between near superpixels")
+        return problems
+
+    def _edges(self, segments: npt.NDArray[np.int64], x: Any, y: Any) -> set[tuple[int, int]]:
+        positions = np.stack([x, y], axis=1)
+        distance = cdist(positions, positions)
+        np.fill_diagonal(distance, np.inf)
+        exact = _ExactDistances(segments)
+        edges = set()
+        if self._params.radius:
+            bound = Fraction(repr(self._params.radius)) ** 2
+            for i, j in np.argwhere(distance <= self._params.radius + _DOUBT).tolist():
+                doubtful = abs(distance[i, j] - self._params.radius) < _DOUBT
+                if not doubtful or exact.squared(i, j) <= bound:
+                    edges.add((i, j))
+            return edges
+        first = [int(np.argmax(segments.ravel() == node)) for node in range(len(positions))]
+        for i, row in enumerate(distance):
+            farthest = np.sort(row)[: self._params.neighbours].max()
+            near = [j for j in np.flatnonzero(row <= farthest + _DOUBT).tolist() if j != i]
+            near.sort(key=lambda j: (exact.squared(i, j), first[j]))
+            for j in near[: self._params.neighbours]:
+                edges |= {(i, j), (j, i)}
+        return edges
+
+
+class _ExactDistances:
+    """Distances between centres as fractions, for the few that floats cannot decide."""
+
+    def __init__(self, segments: npt.NDArray[np.int64]) -> None:
+        self._segments = segments
+
+    def squared(self, i: int, j: int) -> Fraction:
+        """Squared distance of the centres of two superpixels, the image having side 1."""
+        (yi, xi), (yj, xj) = (self._centre(node) for node in (i, j))
+        return (yi - yj) ** 2 + (xi - xj) ** 2
+
+    def _centre(self, node: int) -> tuple[Fraction, Fraction]:
+        rows, columns = np.nonzero(self._segments == node)
+        count = len(rows) * SIDE
+        return Fraction(int(rows.sum()), count), Fraction(int(columns.sum()), count)
+
+
+def _same_regions(ours: npt.NDArray[np.int64], theirs: npt.NDArray[np.intp]) -> bool:
+    """Whether two labellings of pixels differ in the names of regions at most."""
+    pairs = np.unique(np.stack([ours.ravel(), theirs.ravel()]), axis=1)
+    names = [len(np.unique(row)) for row in pairs]
+    return names == [pairs.shape[1]] * 2

@@ -1,0 +1,123 @@
+"""The images of MNIST from its four IDX files, and the order in which builds take them."""
+
+import struct
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.columns import Ints
+from graphxai_data.errors import InputError
+from graphxai_data.raw_files import has_member, read_member
+from graphxai_data.seeds import Draws, rng_for
+from graphxai_data.sources import Source
+
+SIDE = 28
+CLASSES = 10
+PARTS = ("train", "t10k")
+IDX_FILES = tuple(
+    f"{part}-{kind}-ubyte" for part in PARTS for kind in ("images-idx3", "labels-idx1")
+)
+# A source that is a choice of images in the order of `stratified_order` says which they are.
+_IDS = "{part}-ids-idx1-int"
+
+# An IDX file begins with 0, 0, the type of its values and the number of its dimensions.
+_UBYTE, _INT = 0x08, 0x0C
+_MAGIC_NAMES = {0x0803: "images", 0x0801: "labels"}
+
+
+class Digits(NamedTuple):
+    """Images in the order in which builds take them.
+
+    Attributes:
+        pixels: [k, 28, 28], 0 is background.
+        label: [k] which digit.
+        image_id: [k] place in MNIST: training images from 0, test images from 60,000.
+        rejected: why images of the source are not here, and how many.
+    """
+
+    pixels: npt.NDArray[np.uint8]
+    label: Ints
+    image_id: Ints
+    rejected: dict[str, int]
+
+
+@lru_cache(maxsize=1)
+def read_digits(source: Source) -> tuple[Digits, Digits]:
+    """The training images and the test images."""
+    train = _read_part(source.path, "train", first_id=0)
+    test = _read_part(source.path, "t10k", first_id=_count(source.path, "train"))
+    return train, test
+
+
+def stratified_order(label: Ints, draws: Draws) -> Ints:
+    """A random order of things of which every beginning has the classes in proportion."""
+    place = np.empty(len(label))
+    for digit in np.unique(label):
+        members = np.flatnonzero(label == digit)
+        shuffled = members[draws.permutation(len(members))]
+        place[shuffled] = (2 * np.arange(len(members)) + 1) / (2 * len(members))
+    return np.lexsort([label, place]).astype(np.int64)
+
+
+def _read_part(path: Path, part: str, first_id: int) -> Digits:
+    pixels = _read_idx(path, f"{part}-images-idx3-ubyte", 3, _UBYTE)
+    label = _read_idx(path, f"{part}-labels-idx1-ubyte", 1, _UBYTE).astype(np.int64)
+    if pixels.shape[1:] != (SIDE, SIDE):
+        rows, columns = pixels.shape[1:]
+        raise InputError(
+            f"{path}: {part}-images: images of {rows} x {columns} pixels, expected {SIDE} x {SIDE}"
+        )
+    if len(pixels) != len(label):
+        raise InputError(f"{path}: {part}: {len(pixels)} images, but {len(label)} labels")
+    if len(label) and label.max() >= CLASSES:
+        worst = int(np.argmax(label >= CLASSES))
+        raise InputError(
+            f"{path}: {part}-labels: label {label[worst]} of image {worst}, expected 0 to 9"
+        )
+    ids_file = _IDS.format(part=part)
+    if has_member(path, ids_file):
+        image_id = _read_idx(path, ids_file, 1, _INT).astype(np.int64)
+        if len(image_id) != len(label) or len(np.unique(image_id)) != len(label):
+            raise InputError(f"{path}: {ids_file}: not one id for each image")
+        order = np.arange(len(label))
+    else:
+        image_id = first_id + np.arange(len(label))
+        order = stratified_order(label, rng_for(0, f"mnist/{part}"))
+    flat = pixels.reshape(len(pixels), -1)[order]
+    reasons = {
+        "a blank image": flat.max(axis=1, initial=0) == 0,
+        "an image of one shade": (flat.min(axis=1, initial=255) == flat.max(axis=1, initial=0))
+        & (flat.max(axis=1, initial=0) > 0),
+    }
+    kept = order[~np.logical_or.reduce(list(reasons.values()))]
+    rejected = {reason: int(found.sum()) for reason, found in reasons.items() if found.any()}
+    return Digits(pixels[kept], label[kept], image_id[kept], rejected)
+
+
+def _count(path: Path, part: str) -> int:
+    return len(_read_idx(path, f"{part}-labels-idx1-ubyte", 1, _UBYTE))
+
+
+def _read_idx(path: Path, name: str, dimensions: int, kind: int) -> npt.NDArray[np.integer]:
+    raw = read_member(path, name)
+    where = f"{path}: {name}"
+    expected = kind << 8 | dimensions
+    magic = struct.unpack(">I", raw[:4])[0] if len(raw) >= 4 else None
+    if magic != expected:
+        other = _MAGIC_NAMES.get(magic or 0)
+        hint = f", which is that of a file of {other}: are files swapped?" if other else ""
+        raise InputError(f"{where}: magic number {magic}, expected {expected}{hint}")
+    header = 4 + 4 * dimensions
+    if len(raw) < header:
+        raise InputError(f"{where}: ends within its header ({len(raw)} bytes)")
+    shape = struct.unpack(f">{dimensions}I", raw[4:header])
+    width = 1 if kind == _UBYTE else 4
+    size = header + width * int(np.prod([int(n) for n in shape], dtype=object))
+    if len(raw) != size:
+        state = "truncated" if len(raw) < size else "longer than its header says"
+        raise InputError(f"{where}: {state}: {len(raw)} bytes, expected {size} for {list(shape)}")
+    dtype = np.uint8 if kind == _UBYTE else np.dtype(">i4")
+    return np.frombuffer(raw, dtype, offset=header).reshape(shape)

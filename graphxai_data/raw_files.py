@@ -1,0 +1,96 @@
+"""Raw files as people have them: plain or gzipped, in a folder or a zip archive; never a bomb."""
+
+import gzip
+import io
+import zipfile
+import zlib
+from pathlib import Path
+
+from graphxai_data.errors import InputError
+
+MAX_BYTES = 512 * 2**20
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of a file, decompressed if it is gzipped."""
+    if path.stat().st_size > MAX_BYTES:
+        raise _too_large(str(path))
+    return gunzipped(path.read_bytes(), str(path))
+
+
+def gunzipped(raw: bytes, where: str) -> bytes:
+    """The content, decompressed if it is gzipped; `where` is named in errors."""
+    if raw[:2] != b"\x1f\x8b":
+        return raw
+    try:
+        with gzip.open(io.BytesIO(raw)) as file:
+            content = file.read(MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{where}: a damaged gzip file ({error})") from None
+    if len(content) > MAX_BYTES:
+        raise _too_large(where)
+    return content
+
+
+def read_member(path: Path, name: str) -> bytes:
+    """Content of one file of a source that is several: in a folder, or in a zip archive.
+
+    The file may be gzipped, with `.gz` behind its name.
+    """
+    return _zipped(path, name) if path.is_file() else _in_folder(path, name)
+
+
+def has_member(path: Path, name: str) -> bool:
+    """Whether a folder or zip archive has such a file."""
+    if path.is_file():
+        with _archive(path) as archive:
+            return name in archive.namelist()
+    return any((path / alias).is_file() for alias in _aliases(name))
+
+
+def _in_folder(folder: Path, name: str) -> bytes:
+    for alias in _aliases(name):
+        if (folder / alias).is_file():
+            try:
+                return read_bytes(folder / alias)
+            except OSError as error:
+                reason = f"{folder / alias}: cannot be read: {error.strerror}"
+                raise InputError(reason) from None
+    there = sorted(path.name for path in folder.iterdir())
+    shown = ", ".join(there[:6]) + (", …" if there[6:] else "") if there else "nothing"
+    raise InputError(f"{folder}: no file {name} (or {name}.gz) in it; it has {shown}")
+
+
+def _aliases(name: str) -> list[str]:
+    # Some copies of MNIST have a dot in the place of the second hyphen.
+    names = [name, name.replace("-idx", ".idx")]
+    return [alias + ending for alias in dict.fromkeys(names) for ending in ("", ".gz")]
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(f"{path}: neither a folder nor a readable zip archive ({error})") from None
+
+
+def _zipped(path: Path, name: str) -> bytes:
+    with _archive(path) as archive:
+        # Members are asked for by name and read into memory: what else the archive holds, and
+        # wherever it would unpack to, does not matter.
+        if name not in archive.namelist():
+            raise InputError(f"{path}: no file {name} in it")
+        try:
+            with archive.open(name) as file:
+                content = file.read(MAX_BYTES + 1)
+        except (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError) as error:
+            raise InputError(f"{path}: {name}: damaged ({error})") from None
+        except RuntimeError as error:  # encrypted
+            raise InputError(f"{path}: {name}: cannot be read ({error})") from None
+    if len(content) > MAX_BYTES:
+        raise _too_large(f"{path}: {name}")
+    return gunzipped(content, f"{path}: {name}")
+
+
+def _too_large(where: str) -> InputError:
+    return InputError(f"{where}: more than {MAX_BYTES >> 20} MiB; take a part of it")
