@@ -81,7 +81,7 @@ def list_command(as_json: bool) -> None:
         return
     table = _table("dataset", "graphs", "train / valid / test", "what it is")
     for row in rows:
-        shares = " / ".join(f"{share:.0%}" for share in row["splits"].values())
+        shares = " / ".join(f"{s:.0%}" if s <= 1 else f"{s:,}" for s in row["splits"].values())
         table.add_row(row["name"], f"{row['graphs']:,}", shares, row["summary"])
     _print(table)
 

@@ -231,10 +231,10 @@ class MNIST75sp(_NamedDataset):
 
     Every graph has `pos` [n, 2], the centres of its superpixels; `segments` [1, 28, 28], the node
     of every pixel (so that `scores[segments.long()]` is a picture); and `image_id` [1], the image's
-    place in MNIST, test images from 60,000. Without variant the paper's tau = 0.1 is taken as a distance,
-    which leaves most nodes isolated; variants: "r23" (tau as a bound on the edge weight), "knn" (8
-    nearest), "nopos" (intensities only), "gated" (no ink, no features). Other arguments as for
-    `GraphXAIDataset`.
+    place in MNIST, test images from 60,000. Without variant the paper's tau = 0.1 is taken as a
+    distance, which leaves most nodes isolated; variants: "r23" (tau as a bound on the edge weight),
+    "knn" (8 nearest), "nopos" (intensities only), "gated" (no ink, no features). Other arguments as
+    for `GraphXAIDataset`.
     """
 
     _recipe = "mnist75sp"

@@ -213,7 +213,6 @@ class Regions:
     Attributes:
         number: [g] superpixels of each image.
         size: pixels of each.
-        centre: [N, 2] mean column and row.
         first: its first pixel, counted along the rows.
     """
 
@@ -224,10 +223,14 @@ class Regions:
         self.size = self._sum(np.ones(SIDE * SIDE))
         place = np.arange(SIDE * SIDE)
         self._sums = np.stack([self._sum(place % SIDE), self._sum(place // SIDE)])
-        self.centre = (self._sums / self.size).T
         self.first = np.full(len(self.size), SIDE * SIDE)
         pixel = np.broadcast_to(place[::-1], self._owner.shape).ravel()
         self.first[self._owner[:, ::-1].ravel()] = pixel  # the last one written stays
+
+    @property
+    def centre(self) -> Floats:
+        """[N, 2] mean column and row of each superpixel."""
+        return (self._sums / self.size).T
 
     def mean(self, images: Bytes) -> Floats:
         """[N] mean of the pixels of each superpixel."""

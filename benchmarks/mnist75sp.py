@@ -1,0 +1,43 @@
+"""Superpixels against scikit-image called for one image after the other, by the same size rule.
+
+Run with `python -m benchmarks.mnist75sp`. One process; the labels are compared, too. The whole way
+from images to checked graphs is given apart, in the same unit.
+"""
+
+import json
+
+import numpy as np
+
+from benchmarks.timing import best_seconds
+from graphxai_data.build import make_plan, read_sources
+from graphxai_data.generators import mnist75sp
+from graphxai_data.generators.mnist75sp_proof import slic_superpixels
+from graphxai_data.generators.superpixels import superpixels
+from graphxai_data.recipe import Recipe
+from graphxai_data.sources import find_sources
+
+GRAPHS = 500
+
+
+def main() -> None:
+    recipe = Recipe.load("mnist75sp-r23")
+    sources = find_sources(recipe)
+    plan, _ = read_sources(make_plan(recipe, 0, GRAPHS, sources), recipe, sources, seed=0)
+    images, slic = np.asarray(plan.raw), recipe.params.slic
+    theirs = np.stack([slic_superpixels(image, slic) for image in images])
+    assert (superpixels(images, slic)[0] == theirs).all()  # also compiles
+    seconds = best_seconds(
+        {
+            "scikit-image": lambda: [slic_superpixels(image, slic) for image in images],
+            "superpixels": lambda: superpixels(images, slic),
+            "graphs": lambda: mnist75sp.generate(recipe.params, plan, seed=0),
+        },
+        rounds=5,
+    )
+    peer = seconds.pop("scikit-image")
+    ratios = {f"{name}, times scikit-image": round(peer / s, 1) for name, s in seconds.items()}
+    print(json.dumps(ratios, indent=2))
+
+
+if __name__ == "__main__":
+    main()

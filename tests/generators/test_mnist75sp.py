@@ -1,0 +1,336 @@
+from dataclasses import replace
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+from graphxai_data import MNIST75sp
+from graphxai_data.build import build, make_plan, read_sources
+from graphxai_data.columns import Columns, unpack
+from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.generators import mnist75sp
+from graphxai_data.generators.mnist_images import read_digits
+from graphxai_data.generators.slic import Slic
+from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
+from graphxai_data.record import GraphRecord, Plan
+from graphxai_data.shards import ShardReader
+from graphxai_data.sources import find_sources
+from graphxai_data.verify import verify
+from tests.conftest import copy_build
+
+VARIANTS = ["mnist75sp", *(f"mnist75sp-{v}" for v in ("r23", "knn", "nopos", "gated"))]
+
+
+def _plan(recipe: Recipe, graphs: int, seed: int = 0) -> Plan:
+    sources = find_sources(recipe)
+    return read_sources(make_plan(recipe, seed, graphs, sources), recipe, sources, seed)[0]
+
+
+def _records(name: str, graphs: int = 60) -> tuple[Recipe, list[GraphRecord]]:
+    recipe = Recipe.load(name)
+    columns = mnist75sp.generate(recipe.params, _plan(recipe, graphs), 0)
+    schema = mnist75sp.schema(recipe.params)
+    return recipe, [unpack(columns, schema, i) for i in range(graphs)]
+
+
+@pytest.fixture(scope="module")
+def images() -> dict[int, np.ndarray]:
+    digits = read_digits(find_sources(Recipe.load("mnist75sp"))["mnist"])
+    return {
+        i: p for part in digits for i, p in zip(part.image_id.tolist(), part.pixels, strict=True)
+    }
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_features_follow_from_image_and_superpixels(name: str, images: dict) -> None:
+    for record in _records(name, 20)[1]:
+        pixels = images[int(record.meta["image_id"])]
+        for node in range(record.num_nodes):
+            rows, columns = np.nonzero(record.meta["segments"] == node)
+            s = pixels[rows, columns].mean() / 255
+            x, y = columns.mean() / 28, rows.mean() / 28
+            expected = {
+                "mnist75sp-nopos": [s, 1 - s],
+                "mnist75sp-gated": [s, s * x, s * y, s * (1 - x), s * (1 - y)],
+            }.get(name, [s, 1 - s, x, y])
+            np.testing.assert_allclose(record.x[node], expected, atol=1e-6)
+            np.testing.assert_allclose(record.meta["pos"][node], [x, y], atol=1e-6)
+            assert record.node_mask[node] == (s > 0)
+
+
+@pytest.mark.parametrize(("name", "radius"), [("mnist75sp", 0.1), ("mnist75sp-r23", 0.2273)])
+def test_edges_join_all_that_is_near_and_nothing_else(name: str, radius: float) -> None:
+    _, records = _records(name)
+    for record in records:
+        place = record.meta["pos"].astype(float)
+        distance = np.linalg.norm(place[:, None] - place[None], axis=2)
+        np.fill_diagonal(distance, 1)
+        surely, maybe = distance < radius - 1e-6, distance < radius + 1e-6
+        joined = np.zeros(distance.shape, bool)
+        joined[tuple(record.edge_index)] = True
+        assert (joined >= surely).all()
+        assert (joined <= maybe).all()
+
+
+def test_superpixels_exactly_one_radius_apart_are_joined() -> None:
+    """Two groups of five pixels whose centres are 2.8 pixels apart, a tenth of the image."""
+    segments = np.full((1, 28, 28), 2, np.uint8)
+    segments[0, 0, [0, 1, 2, 7, 8]] = 0
+    segments[0, 0, [3, 4, 5, 9, 11]] = 1
+    regions = mnist75sp.Regions(segments, np.array([3]))
+    assert regions.centre[:2, 0].tolist() == [3.6, 6.4]
+    for radius, joined in ((0.1, True), (0.0999999, False), (0.1000001, True)):
+        edges = regions.edges(radius, 0)["edge_index"].T.tolist()
+        assert ([0, 1] in edges) == ([1, 0] in edges) == joined
+
+
+def test_each_superpixel_is_joined_to_its_eight_nearest() -> None:
+    _, records = _records("mnist75sp-knn")
+    for record in records:
+        place = record.meta["pos"].astype(float)
+        distance = np.linalg.norm(place[:, None] - place[None], axis=2)
+        np.fill_diagonal(distance, np.inf)
+        eighth = np.sort(distance, axis=1)[:, 7]
+        source, target = record.edge_index
+        assert np.bincount(source, minlength=record.num_nodes).min() >= 8
+        # an edge is wanted from one of its ends at least
+        reach = np.maximum(eighth[source], eighth[target])
+        assert (distance[source, target] <= reach + 1e-6).all()
+        joined = np.zeros(distance.shape, bool)
+        joined[source, target] = True
+        assert joined[distance < eighth[:, None] - 1e-6].all()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_small_build_is_proven_in_full(name: str, tmp_path: Path) -> None:
+    build(name, seed=3, root=tmp_path, graphs=130)
+    assert verify(tmp_path / name / "seed-3", full=True) == []
+
+
+@pytest.mark.parametrize("name", ["mnist75sp-r23", "mnist75sp-knn"])
+def test_the_reference_build_is_proven(name: str, reference_root: Path) -> None:
+    assert verify(reference_root / name / "seed-0") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_reference_build_is_proven_in_full(name: str, reference_root: Path) -> None:
+    assert verify(reference_root / name / "seed-0", full=True) == []
+
+
+def test_the_splits_are_the_papers(reference_root: Path) -> None:
+    for name in VARIANTS:
+        manifest = Manifest.load(reference_root / name / "seed-0")
+        assert manifest.statistics["splits"] == {"train": 20_000, "valid": 5_000, "test": 1_000}
+        for counts in manifest.statistics["class_splits"].values():
+            assert counts["train"] == pytest.approx(4 * counts["valid"], abs=5)
+
+
+def test_test_graphs_are_test_images_and_seeds_change_train_and_valid_only() -> None:
+    recipe = Recipe.load("mnist75sp")
+    sources = find_sources(recipe)
+    one, other = (make_plan(recipe, seed, 2600, sources) for seed in (0, 1))
+    np.testing.assert_array_equal(one.group, other.group)
+    for plan in (one, other):
+        np.testing.assert_array_equal(plan.split == 2, plan.group >= 60_000)
+        assert np.bincount(plan.split).tolist() == [2000, 500, 100]
+    assert (one.split != other.split).any()
+
+
+def test_no_bytes_depend_on_shards_workers_or_other_graphs(tmp_path: Path) -> None:
+    digests = {
+        build("mnist75sp-r23", root=tmp_path / str(i), graphs=90, **options).content_sha256
+        for i, options in enumerate(
+            (
+                {"engine": "serial", "shard_size": 90},
+                {"engine": "serial", "shard_size": 7},
+                {"engine": "processes", "jobs": 2, "shard_size": 20},
+                {"engine": "dask", "jobs": 2, "shard_size": 30},
+            )
+        )
+    }
+    assert len(digests) == 1
+    recipe = Recipe.load("mnist75sp-r23")
+    plan = _plan(recipe, 90)
+    alone = mnist75sp.generate(recipe.params, plan.cut(40, 1), 0)
+    shard = ShardReader(tmp_path / "0" / "mnist75sp-r23" / "seed-0" / "shard-00000.h5")
+    np.testing.assert_array_equal(alone["segments"][0], shard[40].meta["segments"])
+
+
+def test_the_number_of_a_node_tells_nothing() -> None:
+    """Superpixels are numbered from the top left; nodes are not."""
+    _, records = _records("mnist75sp-r23", 200)
+    correlation = [np.corrcoef(r.meta["pos"][:, 1], np.arange(r.num_nodes))[0, 1] for r in records]
+    assert abs(np.mean(correlation)) < 0.05
+
+
+def test_one_reading_of_tau_isolates_nodes_and_the_other_connects_them(
+    reference_root: Path,
+) -> None:
+    literal, weighted = (
+        Manifest.load(reference_root / name / "seed-0").statistics
+        for name in ("mnist75sp", "mnist75sp-r23")
+    )
+    assert literal["isolated_nodes_mean"] / literal["nodes_mean"] > 0.8
+    assert weighted["isolated_nodes_mean"] == 0
+    assert weighted["components_mean"] == 1
+    for name, other in (("mnist75sp", "mnist75sp-r23"), ("mnist75sp-r23", "mnist75sp")):
+        card = (reference_root / name / "seed-0" / "README.md").read_text()
+        assert f"`{other}`" in card
+        for fact in ("isolated nodes", "connected components", "degree", "in the rationale"):
+            assert fact in card
+
+
+def test_statistics_of_components_are_those_of_networkx(reference_root: Path) -> None:
+    _, records = _records("mnist75sp", 20)
+    from graphxai_data.statistics import Statistics
+
+    recipe = Recipe.load("mnist75sp")
+    statistics = Statistics()
+    statistics.update(mnist75sp.generate(recipe.params, _plan(recipe, 20), 0))
+    graphs = []
+    for record in records:
+        graph = nx.Graph(record.edge_index.T.tolist())
+        graph.add_nodes_from(range(record.num_nodes))
+        graphs.append(graph)
+    found = statistics.to_dict()
+    assert found["components_mean"] == np.mean([nx.number_connected_components(g) for g in graphs])
+    assert found["isolated_nodes_mean"] == np.mean([nx.number_of_isolates(g) for g in graphs])
+
+
+def _tamper(columns: Columns, **changes: np.ndarray) -> list[str]:
+    return mnist75sp.check(Recipe.load("mnist75sp-r23").params, columns | changes)
+
+
+def test_the_check_finds_what_does_not_follow_from_the_superpixels() -> None:
+    recipe = Recipe.load("mnist75sp-r23")
+    columns = mnist75sp.generate(recipe.params, _plan(recipe, 5), 0)
+    assert mnist75sp.check(recipe.params, columns) == []
+    segments = columns["segments"].copy()
+    segments[2, 5, 5] = 200
+    assert "graph 2: a pixel belongs to no node" in _tamper(columns, segments=segments)
+    segments[2] = 0
+    assert "graph 2: a node has no pixels" in _tamper(columns, segments=segments)
+    pos = columns["pos"].copy()
+    pos[0] += 0.01
+    assert "graph 0: pos is not the centre" in _tamper(columns, pos=pos)[0]
+    mask = ~columns["node_mask"]
+    assert "the rationale is not the superpixels with ink" in _tamper(columns, node_mask=mask)[0]
+    x = columns["x"].copy()
+    x[0, 1] = 2
+    assert "a feature is not from 0 to 1" in _tamper(columns, x=x)[0]
+    edges = columns["edge_index"].copy()
+    edges[:, 0] = edges[:, 1]
+    assert "not those between near superpixels" in _tamper(columns, edge_index=edges)[0]
+    other = columns["image_id"] + 1
+    assert "its group is not its image" in _tamper(columns, image_id=other)[0]
+
+
+@pytest.mark.parametrize("name", ["mnist75sp-r23", "mnist75sp-knn"])
+def test_the_proof_finds_every_kind_of_lie(name: str) -> None:
+    recipe, records = _records(name, 3)
+    record, another = records[0], records[1]
+
+    def problems(**changes: object) -> str:
+        prover = mnist75sp.Prover(recipe.params, find_sources(recipe))
+        meta = {**record.meta, **changes.pop("meta", {})}
+        return " ".join(prover.problems(replace(record, meta=meta, **changes)))
+
+    assert problems() == ""
+    assert "labelled" in problems(y=(record.y + 1) % 10)
+    assert "its superpixels are not" in problems(meta={"segments": another.meta["segments"]})
+    assert "its superpixels are not" in problems(meta={"image_id": another.meta["image_id"]})
+    assert "image 70001 is not in the source" in problems(meta={"image_id": 70_001})
+    assert "a feature does not follow" in problems(x=record.x + np.float32(0.01))
+    assert "a position does not follow" in problems(meta={"pos": record.meta["pos"][::-1]})
+    assert "the rationale is not" in problems(node_mask=~record.node_mask)
+    fewer = record.edge_index[:, 1:]
+    assert "the edges are not" in problems(edge_index=fewer)
+    prover = mnist75sp.Prover(recipe.params, find_sources(recipe))
+    prover.problems(record)
+    assert "is in two graphs" in prover.problems(record)[0]
+
+
+def test_a_build_from_a_users_folder_needs_it_to_be_verified(tmp_path: Path) -> None:
+    from graphxai_data.resources import shipped
+
+    archive = tmp_path / "mine.zip"
+    archive.write_bytes((shipped("data") / "sources" / "mnist-26k.zip").read_bytes())
+    build("mnist75sp", root=tmp_path, graphs=26, sources={"mnist": archive})
+    folder = tmp_path / "mnist75sp" / "seed-0"
+    assert "pass --source mnist=PATH (mine.zip, SHA-256" in verify(folder)[0]
+    assert verify(folder, sources={"mnist": archive}) == []
+    # what is there and whole is kept
+    again = build("mnist75sp", root=tmp_path, graphs=26, sources={"mnist": archive})
+    assert again == Manifest.load(folder)
+
+
+def test_swapped_labels_in_shards_do_not_pass(tmp_path: Path) -> None:
+    build("mnist75sp", root=tmp_path, graphs=26)
+    copy = copy_build(tmp_path / "mnist75sp" / "seed-0", tmp_path / "copy")
+    shard = copy / "shard-00000.h5"
+    raw = shard.read_bytes()
+    y = ShardReader(shard).columns["y"].astype("<i8").tobytes()
+    shard.write_bytes(raw.replace(y, y[8:] + y[:8]))
+    assert verify(copy) != []
+
+
+def test_the_dataset_gives_what_overlays_need(tmp_path: Path) -> None:
+    build("mnist75sp-r23", root=tmp_path, graphs=52)
+    dataset = MNIST75sp(tmp_path, variant="r23")
+    graph = dataset[7]
+    assert graph.x.shape == (graph.num_nodes, 4)
+    assert graph.pos.shape == (graph.num_nodes, 2)
+    assert graph.segments.shape == (1, 28, 28)
+    overlay = graph.node_mask[graph.segments[0].long()]
+    assert overlay.shape == (28, 28)
+    assert torch.equal(graph.pos, graph.x[:, 2:])
+    with torch.random.fork_rng():
+        batch = next(iter(DataLoader(dataset, batch_size=5)))
+    assert batch.segments.shape == (5, 28, 28)
+    assert batch.image_id.shape == (5,)
+    assert len(MNIST75sp(tmp_path, variant="r23", split="test")) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"1-s"', '"t"', "channels holds 't'; known: s, 1-s, x"),
+        ('"1-s"', '"s"', "channels must name each channel once"),
+        ("rationale_above = 0.0", "rationale_above = 1.5", "rationale_above must be from 0 to 1"),
+        ("radius = 0.1", "", "one of radius and neighbours must be above 0"),
+        ("radius = 0.1", "radius = 0.1\nneighbours = 3", "one of radius and neighbours"),
+        ("radius = 0.1", "radius = -1.0", "one of radius and neighbours"),
+        ("most_segments = 75", "most_segments = 1", "most_segments must be from 2 to 256"),
+        ("n_segments = 95", "n_segments = 0", "n_segments must be from 1 to 784"),
+        ("compactness = 0.25", "compactness = 0", "compactness must be above 0"),
+        ("max_num_iter = 10", "max_num_iter = 0", "max_num_iter must be from 1 to 1000"),
+        ("min_size_factor = 0.5", "min_size_factor = 2", "min_size_factor must be from 0 to 1"),
+        ("graphs = 26000", "graphs = 0", "graphs must be from 1"),
+        ("train = 20000", "train = 20001", "are 26001 graphs, but params.graphs is 26000"),
+        ("train = 20000", "train = 20000.5", "must be 1, got 26000.5"),
+    ],
+)
+def test_recipes_that_make_no_sense_are_refused(
+    old: str, new: str, message: str, recipe_file: object
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Recipe.load(recipe_file((old, new), name="mnist75sp"))
+
+
+def test_a_rationale_that_is_empty_fails_the_build(recipe_file: object, tmp_path: Path) -> None:
+    path = recipe_file(("rationale_above = 0.0", "rationale_above = 0.999"), name="mnist75sp")
+    with pytest.raises(CheckFailedError, match="the rationale is empty or the whole graph"):
+        build(path, root=tmp_path, graphs=200, engine="serial")
+
+
+def test_images_that_no_number_of_segments_fits_are_named() -> None:
+    recipe = Recipe.load("mnist75sp")
+    slic = Slic(2, 95, 0.25, 10, 0.0, 1.0)
+    params = replace(recipe.params, slic=slic)
+    with pytest.raises(CheckFailedError, match=r"image \d+: \d+ superpixels whatever is asked for"):
+        mnist75sp.generate(params, _plan(recipe, 3), 0)

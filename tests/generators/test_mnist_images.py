@@ -1,0 +1,222 @@
+import gzip
+import importlib.util
+import re
+import shutil
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphxai_data.build import build
+from graphxai_data.errors import InputError
+from graphxai_data.generators.mnist_images import IDX_FILES, read_digits, stratified_order
+from graphxai_data.recipe import Recipe
+from graphxai_data.resources import shipped
+from graphxai_data.seeds import rng_for
+from graphxai_data.sources import Source, find_sources
+
+RECIPE = Recipe.load("mnist75sp")
+TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = IDX_FILES
+Change = Callable[[Path], None]
+
+
+def idx(array: np.ndarray) -> bytes:
+    header = struct.pack(f">I{array.ndim}I", 0x0800 | array.ndim, *array.shape)
+    return header + array.astype(np.uint8).tobytes()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four IDX files with 60 training and 20 test images, digits of the shipped ones."""
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for part, digits, count in zip(
+        ("train", "t10k"), read_digits(find_sources(RECIPE)["mnist"]), (60, 20), strict=True
+    ):
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(idx(digits.pixels[:count]))
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(idx(digits.label[:count]))
+    return folder
+
+
+def test_the_shipped_images_are_in_proportion_and_know_their_place() -> None:
+    train, test = read_digits(find_sources(RECIPE)["mnist"])
+    assert (len(train.label), len(test.label)) == (25_000, 1_000)
+    # of MNIST's 60,000 training and 10,000 test images
+    share = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]) / 60_000
+    for beginning in (1000, 25_000):
+        counts = np.bincount(train.label[:beginning], minlength=10)
+        assert abs(counts - share * beginning).max() <= 1
+    share = np.array([980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]) / 10_000
+    assert abs(np.bincount(test.label, minlength=10) - share * 1000).max() <= 1
+    assert train.image_id.min() >= 0
+    assert train.image_id.max() < 60_000 <= test.image_id.min()
+    assert test.image_id.max() < 70_000
+    assert train.rejected == test.rejected == {}
+
+
+def test_a_beginning_of_a_stratified_order_has_the_classes_in_proportion() -> None:
+    label = np.repeat(np.arange(4), [10, 200, 50, 140])
+    order = stratified_order(label, rng_for(3, "test"))
+    assert sorted(order.tolist()) == list(range(400))
+    for beginning in range(1, 401):
+        counts = np.bincount(label[order[:beginning]], minlength=4)
+        assert abs(counts - np.array([10, 200, 50, 140]) * beginning / 400).max() <= 1
+    assert order.tolist() != stratified_order(label, rng_for(4, "test")).tolist()
+
+
+@pytest.mark.parametrize("form", ["plain", "gz", "dotted", "zip"])
+def test_every_form_of_the_files_gives_the_same_graphs(
+    form: str, folder: Path, tmp_path: Path
+) -> None:
+    plain = build("mnist75sp", root=tmp_path / "a", graphs=50, sources={"mnist": folder})
+    assert plain.sources["mnist"].id == "user's file"
+    source = folder
+    if form == "zip":
+        source = tmp_path / "mnist.zip"
+        with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in IDX_FILES:
+                archive.write(folder / name, name)
+    elif form != "plain":
+        for name in IDX_FILES:
+            path = folder / name
+            if form == "gz":
+                (folder / f"{name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            else:
+                (folder / name.replace("-idx", ".idx")).write_bytes(path.read_bytes())
+            path.unlink()
+    again = build("mnist75sp", root=tmp_path / "b", graphs=50, sources={"mnist": source})
+    assert again.content_sha256 == plain.content_sha256
+    if form != "zip":
+        assert again.sources["mnist"].sha256 == plain.sources["mnist"].sha256
+
+
+def _write(name: str, content: bytes) -> Change:
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def _edit(name: str, edit: Callable[[bytes], bytes]) -> Change:
+    return lambda folder: (folder / name).write_bytes(edit((folder / name).read_bytes()))
+
+
+def _swap(folder: Path) -> None:
+    images, labels = (folder / name for name in (TRAIN_IMAGES, TRAIN_LABELS))
+    images.rename(folder / "x")
+    labels.rename(images)
+    (folder / "x").rename(labels)
+
+
+BAD: dict[str, tuple[Change, str]] = {
+    "one missing": (
+        lambda folder: (folder / TEST_LABELS).unlink(),
+        r"no file t10k-labels-idx1-ubyte \(or t10k-labels-idx1-ubyte.gz\) in it; it has t10k-im",
+    ),
+    "swapped": (_swap, "magic number 2049, expected 2051, which is that of a file of labels"),
+    "not IDX": (_write(TRAIN_IMAGES, b"hello, world"), "magic number 1751477356, expected 2051"),
+    "empty": (_write(TEST_LABELS, b""), "t10k-labels-idx1-ubyte: magic number None, expected 2049"),
+    "header only in part": (_edit(TRAIN_IMAGES, lambda b: b[:9]), "ends within its header"),
+    "truncated": (_edit(TRAIN_IMAGES, lambda b: b[:-5]), "truncated: 47051 bytes, expected 47056"),
+    "longer": (_edit(TRAIN_IMAGES, lambda b: b + b"x"), "longer than its header says"),
+    "a header that lies": (
+        _edit(TRAIN_IMAGES, lambda b: b[:4] + b"\xff" * 12 + b[16:]),
+        "truncated: 47056 bytes, expected 79228162458924105385300197391",
+    ),
+    "damaged gzip": (
+        _edit(TEST_IMAGES, lambda b: gzip.compress(b)[:-50]),
+        "t10k-images-idx3-ubyte: a damaged gzip file",
+    ),
+    "another size": (
+        _write(TRAIN_IMAGES, idx(np.ones((60, 32, 32)))),
+        "images of 32 x 32 pixels, expected 28 x 28",
+    ),
+    "fewer labels": (_write(TRAIN_LABELS, idx(np.zeros(59))), "60 images, but 59 labels"),
+    "a label beyond nine": (
+        _write(TRAIN_LABELS, idx(np.repeat([3, 12], [40, 20]))),
+        "label 12 of image 40, expected 0 to 9",
+    ),
+    "too few images": (
+        _write(TEST_IMAGES, idx(np.ones((0, 28, 28)))),
+        "0 images, but 20 labels",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BAD))
+def test_bad_files_are_one_clear_error_and_nothing_is_written(
+    kind: str, folder: Path, tmp_path: Path, cli: Callable
+) -> None:
+    change, message = BAD[kind]
+    change(folder)
+    root = tmp_path / "root"
+    arguments = ("build", "mnist75sp", "--root", root, "--graphs", 50, "--source")
+    result = cli(*arguments, f"mnist={folder}")
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not list(root.rglob("*.h5"))
+    assert re.search(message, result.stderr)
+
+
+def test_blank_images_are_counted_and_the_next_ones_taken(folder: Path, tmp_path: Path) -> None:
+    pixels = np.frombuffer((folder / TRAIN_IMAGES).read_bytes()[16:], np.uint8).copy()
+    pixels = pixels.reshape(60, 28, 28)
+    pixels[4], pixels[7], pixels[9] = 0, 0, 31
+    (folder / TRAIN_IMAGES).write_bytes(idx(pixels))
+    manifest = build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": folder})
+    assert manifest.sources["mnist"].rejected == {"a blank image": 2, "an image of one shade": 1}
+    with pytest.raises(InputError, match="57 usable training images, 58 needed for 60 graphs"):
+        build("mnist75sp", seed=1, root=tmp_path, graphs=60, sources={"mnist": folder})
+
+
+def test_more_graphs_than_images_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"needed for 30000 graphs.*--source mnist=DIR"):
+        build("mnist75sp", root=tmp_path, graphs=30_000)
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mnist.zip"
+    path.write_bytes(b"PK no")
+    with pytest.raises(InputError, match="neither a folder nor a readable zip archive"):
+        build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": path})
+    with pytest.raises(InputError, match="no such file; give a folder with train-images-idx3"):
+        build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": tmp_path / "none"})
+
+
+def test_the_shipped_archive_is_what_its_script_makes_of_the_original_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = shipped("data") / "sources" / "make_mnist_26k.py"
+    spec = importlib.util.spec_from_file_location("make_mnist", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "IMAGES", {"train": 30, "t10k": 10})
+    files = script.members(folder)
+    again = folder.with_name("again")
+    again.mkdir()
+    for name, content in files.items():
+        (again / name).write_bytes(content)
+    for whole, part, count in zip(
+        read_digits(Source("x", folder, "")), read_digits(Source("x", again, "")), (30, 10),
+        strict=True,
+    ):  # fmt: skip
+        np.testing.assert_array_equal(part.pixels, whole.pixels[:count])
+        np.testing.assert_array_equal(part.label, whole.label[:count])
+        np.testing.assert_array_equal(part.image_id, whole.image_id[:count])
+    with zipfile.ZipFile(shipped("data") / "sources" / "mnist-26k.zip") as archive:
+        assert set(archive.namelist()) == set(files)
+
+
+def test_ids_that_do_not_fit_are_refused(folder: Path) -> None:
+    (folder / "train-ids-idx1-int").write_bytes(
+        struct.pack(">II", 0x0C01, 60) + np.zeros(60, ">i4").tobytes()
+    )
+    with pytest.raises(InputError, match="not one id for each image"):
+        read_digits(Source("x", folder, "ids"))
+
+
+def test_unreadable_files_are_named(folder: Path, tmp_path: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+    with pytest.raises(InputError, match="in it; it has nothing"):
+        build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": folder})

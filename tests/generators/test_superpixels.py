@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from skimage.util import regular_grid
+
+from graphxai_data.generators.mnist75sp_proof import slic_superpixels
+from graphxai_data.generators.mnist_images import read_digits
+from graphxai_data.generators.slic import Grid, Slic
+from graphxai_data.generators.superpixels import superpixels
+from graphxai_data.recipe import Recipe
+from graphxai_data.sources import find_sources
+
+RECIPE = Recipe.load("mnist75sp")
+SLIC = RECIPE.params.slic
+
+
+def test_labels_are_those_of_scikit_image_on_thousands_of_digits() -> None:
+    train, test = read_digits(find_sources(RECIPE)["mnist"])
+    images = np.concatenate([train.pixels[::10], test.pixels[::2]])
+    assert len(images) == 3000
+    labels, found = superpixels(images, SLIC)
+    theirs = np.stack([slic_superpixels(image, SLIC) for image in images])
+    np.testing.assert_array_equal(labels, theirs)
+    np.testing.assert_array_equal(found, theirs.max(axis=(1, 2)) + 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    arrays(np.uint8, (28, 28)),
+    st.builds(
+        Slic,
+        most_segments=st.integers(2, 150),
+        n_segments=st.integers(5, 200),
+        compactness=st.sampled_from([0.01, 0.25, 1.0, 10.0]),
+        max_num_iter=st.integers(1, 12),
+        min_size_factor=st.floats(0, 1),
+        max_size_factor=st.floats(1, 5),
+    ),
+)
+def test_labels_are_those_of_scikit_image_for_any_image_and_arguments(
+    image: np.ndarray, slic: Slic
+) -> None:
+    labels, found = superpixels(image[None], slic)
+    try:
+        theirs = slic_superpixels(image, slic)
+    except ValueError:
+        assert found[0] > slic.most_segments
+    else:
+        np.testing.assert_array_equal(labels[0], theirs)
+
+
+def test_an_image_does_not_depend_on_its_neighbours() -> None:
+    train, _ = read_digits(find_sources(RECIPE)["mnist"])
+    together, _ = superpixels(train.pixels[:50], SLIC)
+    alone = [superpixels(train.pixels[i : i + 1], SLIC)[0][0] for i in range(50)]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_the_grid_is_that_of_scikit_image() -> None:
+    for asked in range(1, 785):
+        grid = Grid.for_segments(asked, (28, 28))
+        _, rows, columns = np.mgrid[:1, :28, :28][(slice(None), *regular_grid((1, 28, 28), asked))]
+        expected = np.stack([rows.ravel(), columns.ravel()], axis=1)
+        np.testing.assert_array_equal(grid.centres((28, 28)), expected)
+        assert grid.reach == 2 * (regular_grid((1, 28, 28), rows.size)[1].step or 1)
+
+
+def test_numba_without_a_place_for_its_files_still_compiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from graphxai_data.generators import superpixels as module
+
+    def no_place(*_: object, cache: bool = False, **__: object) -> object:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(module.numba, "njit", lambda *a, **k: a[0] if a else no_place(**k))
+    assert module._compiled(sorted)([2, 1]) == [1, 2]
