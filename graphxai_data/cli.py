@@ -28,8 +28,8 @@ _source_option = click.option(
     "sources",
     metavar="ID=PATH",
     multiple=True,
-    help="A file, or another known source, to use instead of a shipped raw input, by its name "
-    "in the recipe; may be given more than once.",
+    help="A file (of MNIST a folder), or another known source, to use instead of a shipped raw "
+    "input, by its name in the recipe; may be given more than once.",
 )
 _folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 
@@ -81,7 +81,10 @@ def list_command(as_json: bool) -> None:
         return
     table = _table("dataset", "graphs", "train / valid / test", "what it is")
     for row in rows:
-        shares = " / ".join(f"{s:.0%}" if s <= 1 else f"{s:,}" for s in row["splits"].values())
+        shares = " / ".join(
+            f"{share:.0%}" if isinstance(share, float) else f"{share:,}"
+            for share in row["splits"].values()
+        )
         table.add_row(row["name"], f"{row['graphs']:,}", shares, row["summary"])
     _print(table)
 
@@ -212,6 +215,8 @@ def _reference_verdict(manifest: "Manifest") -> str:
     from graphxai_data.manifest import reference_digest
 
     reference = reference_digest(manifest)
+    if reference is None and not manifest.has_usual_sources:
+        return "not compared: made from other sources than the recipe's"
     if reference is None:
         return "none pinned for this recipe, seed and number of graphs"
     if reference == manifest.content_sha256:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import zipfile
 import zlib
 from pathlib import Path
@@ -41,36 +42,45 @@ def read_member(path: Path, name: str) -> bytes:
 
 
 def has_member(path: Path, name: str) -> bool:
-    """Whether a folder or zip archive has such a file."""
-    if path.is_file():
-        with _archive(path) as archive:
-            return name in archive.namelist()
-    return any((path / alias).is_file() for alias in _aliases(name))
+    """Whether a zip archive has such a file."""
+    with _archive(path) as archive:
+        return name in archive.namelist()
 
 
 def _in_folder(folder: Path, name: str) -> bytes:
-    for alias in _aliases(name):
-        if (folder / alias).is_file():
-            try:
-                return read_bytes(folder / alias)
-            except OSError as error:
-                reason = f"{folder / alias}: cannot be read: {error.strerror}"
-                raise InputError(reason) from None
-    there = sorted(path.name for path in folder.iterdir())
-    shown = ", ".join(there[:6]) + (", …" if there[6:] else "") if there else "nothing"
-    raise InputError(f"{folder}: no file {name} (or {name}.gz) in it; it has {shown}")
+    try:
+        there = sorted(path.name for path in folder.iterdir())
+        alias = _alias(name, there, folder)
+        if not (folder / alias).is_file():
+            raise InputError(f"{folder / alias}: not a file")
+        return read_bytes(folder / alias)
+    except OSError as error:
+        where = error.filename or folder
+        raise InputError(f"{where}: cannot be read: {error.strerror}") from None
 
 
-def _aliases(name: str) -> list[str]:
+def _alias(name: str, there: list[str], where: Path) -> str:
+    """The name that the file has here."""
     # Some copies of MNIST have a dot in the place of the second hyphen.
-    names = [name, name.replace("-idx", ".idx")]
-    return [alias + ending for alias in dict.fromkeys(names) for ending in ("", ".gz")]
+    for form in dict.fromkeys([name, name.replace("-idx", ".idx")]):
+        for alias in (form, f"{form}.gz"):
+            if alias in there:
+                return alias
+    shown = ", ".join(there[:6]) + (", …" if there[6:] else "") if there else "nothing"
+    raise InputError(f"{where}: no file {name} (or {name}.gz) in it; it has {shown}")
+
+
+# What zipfile raises for archives that are damaged, encrypted, or of a kind it does not know.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile, OSError, EOFError, zlib.error, lzma.LZMAError, NotImplementedError,
+    RuntimeError, ValueError,
+)  # fmt: skip
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
+    except _ZIP_ERRORS as error:
         raise InputError(f"{path}: neither a folder nor a readable zip archive ({error})") from None
 
 
@@ -78,18 +88,15 @@ def _zipped(path: Path, name: str) -> bytes:
     with _archive(path) as archive:
         # Members are asked for by name and read into memory: what else the archive holds, and
         # wherever it would unpack to, does not matter.
-        if name not in archive.namelist():
-            raise InputError(f"{path}: no file {name} in it")
+        alias = _alias(name, archive.namelist(), path)
         try:
-            with archive.open(name) as file:
+            with archive.open(alias) as file:
                 content = file.read(MAX_BYTES + 1)
-        except (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError) as error:
-            raise InputError(f"{path}: {name}: damaged ({error})") from None
-        except RuntimeError as error:  # encrypted
-            raise InputError(f"{path}: {name}: cannot be read ({error})") from None
+        except _ZIP_ERRORS as error:
+            raise InputError(f"{path}: {alias}: cannot be read ({error})") from None
     if len(content) > MAX_BYTES:
-        raise _too_large(f"{path}: {name}")
-    return gunzipped(content, f"{path}: {name}")
+        raise _too_large(f"{path}: {alias}")
+    return gunzipped(content, f"{path}: {alias}")
 
 
 def _too_large(where: str) -> InputError:

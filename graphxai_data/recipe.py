@@ -33,8 +33,8 @@ class Splits:
     def __post_init__(self) -> None:
         shares = self.train, self.valid, self.test
         if min(shares) < 0:
-            raise ValueError(f"fractions must not be negative, got {shares}")
-        whole = self.total > 1 and all(share.is_integer() for share in shares)
+            raise ValueError(f"shares must not be negative, got {shares}")
+        whole = self.total > 1 and all(share % 1 == 0 for share in shares)
         if abs(self.total - 1) > 1e-9 and not whole:
             raise ValueError(
                 f"train + valid + test must be 1, got {self.total:g}; correct one of them, "

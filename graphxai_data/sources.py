@@ -96,11 +96,20 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
     """One source of a recipe: its own, or the chosen id or path."""
     known = registry()
     wish = str(recipe.sources[name] if chosen is None else chosen)
+    members = generator_module(recipe.generator).SOURCES[name]
     if wish in known:
-        return Source(wish, fetch(known[wish]), known[wish].sha256)
+        entry = known[wish]
+        path = fetch(entry)
+        if entry.parts and (found := folder_sha256(path, members)) != entry.sha256:
+            # Each part was right; something else lies beside them under the same name.
+            raise DamagedError(
+                f"{path}: not the files of '{wish}' (expected SHA-256 {entry.sha256}, "
+                f"got {found}); empty the folder"
+            )
+        return Source(wish, path, entry.sha256)
     if chosen is None:
         raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
-    return _users_own(name, Path(wish), generator_module(recipe.generator).SOURCES[name])
+    return _users_own(name, Path(wish), members)
 
 
 def refuse_unknown_sources(recipe: Recipe, chosen: Mapping[str, str | Path]) -> None:
@@ -165,9 +174,10 @@ def download(entry: SourceEntry | Part, folder: Path) -> Path:
         except (ValueError, OSError, HTTPException) as error:
             failures.append(f"{url}: {' '.join(str(error).split())}")
             log.info("download failed: %s", failures[-1])
+    what = "the folder of all its parts" if isinstance(entry, Part) else "it"
     raise InputError(
         f"{entry.file} could not be downloaded ({'; '.join(failures)}); "
-        "get it by other means and pass it with --source"
+        f"get it by other means and pass {what} with --source"
     )
 
 
@@ -204,9 +214,9 @@ class _ResumingDownloader:
 def _users_own(name: str, path: Path, members: tuple[str, ...]) -> Source:
     """A user's own file, or folder if the source consists of several files."""
     path = path.expanduser()
-    if members and path.is_dir():
-        return Source("user's file", path, folder_sha256(path, members))
     try:
+        if members and path.is_dir():
+            return Source("user's file", path, folder_sha256(path, members))
         # Not a pipe or a device: a source is read more than once, and has an end.
         reason = "" if path.is_file() else "no such file" if not path.exists() else "not a file"
         if not reason:
@@ -214,7 +224,7 @@ def _users_own(name: str, path: Path, members: tuple[str, ...]) -> Source:
     except OSError as error:
         reason = str(error.strerror)
     ids = ", ".join(registry())
-    wanted = f"a folder with {', '.join(members)}" if members else "a readable file"
+    wanted = f"a folder or zip with {', '.join(members)}" if members else "a readable file"
     raise InputError(f"--source {name}={path}: {reason}; give {wanted}, or one of {ids}")
 
 

@@ -35,7 +35,7 @@ def survey(
     shards: Iterable[tuple[Path, int, str | None]],
     recipe: Recipe,
     seed: int,
-    plan: Plan,
+    plan: Plan | None,
     *,
     usual_sources: bool = True,
     check_graphs: bool = True,
@@ -46,7 +46,7 @@ def survey(
         shards: path, number of graphs and, where known, SHA-256 of each file, in order.
         recipe: what they were built from.
         seed: what they were built from.
-        plan: of all graphs in them.
+        plan: of all graphs in them; None, where the source it would come from is not here.
         usual_sources: whether they were made from the recipe's own sources.
         check_graphs: check the invariants of every graph; not needed where they have just been.
     """
@@ -57,7 +57,8 @@ def survey(
         try:
             shard = ShardReader(path, file_sha256)
             shard.check()
-            problems = _problems_of_shard(shard, recipe, seed, plan.cut(first, graphs), first)
+            part = plan.cut(first, graphs) if plan else None
+            problems = _problems_of_shard(shard, recipe, seed, part, first)
             if check_graphs and not problems:
                 problems = check_columns(shard.columns, shard.schema) or generator_module(
                     recipe.generator
@@ -70,7 +71,8 @@ def survey(
         except DamagedError as error:
             found.problems.append(str(error))
         first += graphs
-    found.problems += _torn_groups(plan)
+    if plan is not None:
+        found.problems += _torn_groups(plan)
     if not found.problems:
         found.content_sha256 = digest.hexdigest()
         found.statistics = statistics.to_dict()
@@ -86,7 +88,7 @@ def shard_entry(shard: ShardReader) -> ShardEntry:
 
 
 def _problems_of_shard(
-    shard: ShardReader, recipe: Recipe, seed: int, plan: Plan, first: int
+    shard: ShardReader, recipe: Recipe, seed: int, plan: Plan | None, first: int
 ) -> list[str]:
     """What of a shard is not as its place in the build demands."""
     identity = {"dataset": recipe.name, "recipe_sha256": recipe.sha256, "seed": seed}
@@ -97,7 +99,9 @@ def _problems_of_shard(
     ]
     if shard.schema != generator_module(recipe.generator).schema(recipe.params):
         problems.append("its features or classes are not the recipe's")
-    return problems or _differences_from_plan(shard.columns, plan, first)
+    if problems or plan is None:
+        return problems
+    return _differences_from_plan(shard.columns, plan, first)
 
 
 def check_expected(

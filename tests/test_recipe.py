@@ -32,7 +32,7 @@ def _leaves(table: dict, prefix: str = "") -> list[str]:
 def test_every_number_is_tagged_paper_or_ours_once(name: str) -> None:
     table = tomllib.loads(find(name).read_text(encoding="utf-8"))
     origin = table.pop("origin")
-    for key in ("name", "version", "generator", "summary", "sources"):
+    for key in ("name", "version", "generator", "summary", "notes", "sources"):
         table.pop(key, None)
     assert sorted(origin["paper"] + origin["ours"]) == sorted(_leaves(table))
 
@@ -73,7 +73,7 @@ def test_digest_ignores_comments_and_claims_but_no_number(recipe_file: Write) ->
         ('"cycle"]', '"star"]', "motifs must be two of house, cycle, k23"),
         ('features = "degree"', 'features = "colours"', "expected one of 'degree', 'colour'"),
         ("train = 0.7", "train = 0.8", "splits: train + valid + test must be 1, got 1.1"),
-        ("train = 0.7", "train = -0.3", "splits: fractions must not be negative"),
+        ("train = 0.7", "train = -0.3", "splits: shares must not be negative"),
         ("[splits]", "[split]", "unknown key 'split'; did you mean 'splits'?"),
         ('generator = "ba2motif"', 'generator = "ba3motif"', "did you mean 'ba2motif'?"),
         (

@@ -16,6 +16,7 @@ from graphxai_data.recipe import Recipe
 from graphxai_data.resources import shipped
 from graphxai_data.sources import (
     Part,
+    Source,
     SourceEntry,
     download,
     fetch,
@@ -183,9 +184,12 @@ def test_a_source_in_parts_is_downloaded_into_a_folder(
     )
     known = registry() | {"mnist": replace(registry()["mnist"], parts=parts)}
     monkeypatch.setattr("graphxai_data.sources.registry", lambda: known)
+    with pytest.raises(DamagedError, match=r"not the files of 'mnist' \(expected SHA-256 d0a3eec1"):
+        find_sources(Recipe.load("mnist75sp"), {"mnist": "mnist"})
+    digest = folder_sha256(tmp_path / "mnist", IDX_FILES)
+    known["mnist"] = replace(known["mnist"], sha256=digest)
     source = find_sources(Recipe.load("mnist75sp"), {"mnist": "mnist"})["mnist"]
-    assert source.path == tmp_path / "mnist"
-    assert source.sha256 == known["mnist"].sha256
+    assert source == Source("mnist", tmp_path / "mnist", digest)
     assert sorted(p.name for p in source.path.iterdir()) == sorted(f"{n}.gz" for n in IDX_FILES)
     mirror.content = b"something else"
     (source.path / f"{IDX_FILES[2]}.gz").unlink()

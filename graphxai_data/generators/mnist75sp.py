@@ -4,13 +4,12 @@ Paper, section "Datasets" and appendix "MNIST-75sp Feature Encoding": at most 75
 image; their mean intensity s, 1 - s, and the position (x, y) of their centre; edges between centres
 that are near each other; the rationale is the superpixels with any ink in them.
 
-Every stored number comes from sums of integers and one division, so no order of summation, library
-or machine can change a bit of it; so do the distances that decide about edges.
+Every stored number comes from sums of whole numbers, a division, and at most a product, so no order
+of summation, library or machine can change a bit of it. So do the distances that decide on edges.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from graphxai_data.generators.mnist_images import (
     read_digits,
     stratified_order,
 )
+from graphxai_data.generators.regions import Bytes, Regions
 from graphxai_data.generators.slic import Slic
 from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
@@ -34,8 +34,6 @@ from graphxai_data.splits import split_sizes
 
 SOURCES: dict[str, tuple[str, ...]] = {"mnist": IDX_FILES}
 
-Floats = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
 # Features of a superpixel with mean intensity s and centre (x, y), all from 0 to 1.
 CHANNELS = {
     "s": lambda s, x, y: s,
@@ -47,8 +45,6 @@ CHANNELS = {
     "s*(1-x)": lambda s, x, y: s * (1 - x),
     "s*(1-y)": lambda s, x, y: s * (1 - y),
 }
-# Distances of all pairs of superpixels are held for so many graphs at once.
-_GRAPHS_AT_ONCE = 200
 
 
 @dataclass(frozen=True)
@@ -85,6 +81,8 @@ class Params:
                 "one of radius and neighbours must be above 0, the other left out; "
                 f"got {self.radius} and {self.neighbours}"
             )
+        if self.radius > 2:
+            raise ValueError(f"radius must be at most 2 (the image has side 1), got {self.radius}")
 
 
 def schema(params: Params) -> Schema:
@@ -133,10 +131,11 @@ def plan_from_sources(
         (sizes[2], len(test.label), "test"),
     ):
         if needed > there:
+            most = int(min(len(train.label) / (1 - fractions[2]), len(test.label) / fractions[2]))
             raise InputError(
                 f"{sources['mnist'].path}: {there} usable {kind} images, {needed} needed for "
-                f"{graphs} graphs; ask for fewer, or give all of MNIST (--source mnist=mnist "
-                "downloads it, --source mnist=DIR takes its four files)"
+                f"{graphs} graphs; ask for {most} at most, or give a larger source (--source "
+                "mnist=mnist downloads all of MNIST, --source mnist=DIR takes its four files)"
             )
     label = np.concatenate([train.label[:learnt], test.label[: sizes[2]]])
     image_id = np.concatenate([train.image_id[:learnt], test.image_id[: sizes[2]]])
@@ -175,23 +174,24 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
 
     images = np.asarray(plan.raw, np.uint8)
     labels, found = superpixels(images, params.slic)
-    if (found > params.slic.most_segments).any():
-        worst = int(np.argmax(found))
-        raise CheckFailedError(
-            f"image {plan.group[worst]}: {found[worst]} superpixels whatever is asked for, the "
-            f"recipe allows {params.slic.most_segments}"
-        )
     segments = np.empty_like(labels)
     for i, (index, number) in enumerate(zip(plan.index.tolist(), found.tolist(), strict=True)):
         # Superpixels are numbered from the top left; nodes must not be.
         node_of_label = rng_for(seed, "mnist75sp/nodes", index).permutation(number)
         segments[i] = node_of_label[labels[i]]
     regions = Regions(segments, found)
-    intensity = regions.mean(images) / 255
-    x, y = regions.centre.T / SIDE
+    intensity = regions.intensity(images)
+    x, y = regions.centre.T
     columns = regions.edges(params.radius, params.neighbours)
     mask = intensity > params.rationale_above
     columns["node_ptr"] = pointers(found)
+    marked = np.add.reduceat(mask, columns["node_ptr"][:-1], dtype=np.int64)
+    for graph in np.flatnonzero((marked == 0) | (marked == found))[:1]:
+        what = "no superpixel" if marked[graph] == 0 else "every superpixel"
+        raise CheckFailedError(
+            f"image {plan.group[graph]}: {what} is brighter than {params.rationale_above}: no "
+            "rationale; take it out of the source, or change rationale_above"
+        )
     source, target = global_edges(columns)
     return columns | {
         "x": np.stack([CHANNELS[c](intensity, x, y) for c in params.channels], 1).astype("<f4"),
@@ -205,83 +205,6 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
         "graph_id": plan.index,
         "group": plan.group,
     }
-
-
-class Regions:
-    """The superpixels of many images, numbered through: all rows of `size` [N] and the like.
-
-    Attributes:
-        number: [g] superpixels of each image.
-        size: pixels of each.
-        first: its first pixel, counted along the rows.
-    """
-
-    def __init__(self, segments: Bytes, number: Ints) -> None:
-        self.number = number
-        self._ptr = pointers(number)
-        self._owner = self._ptr[:-1, None] + segments.reshape(len(segments), -1)
-        self.size = self._sum(np.ones(SIDE * SIDE))
-        place = np.arange(SIDE * SIDE)
-        self._sums = np.stack([self._sum(place % SIDE), self._sum(place // SIDE)])
-        self.first = np.full(len(self.size), SIDE * SIDE)
-        pixel = np.broadcast_to(place[::-1], self._owner.shape).ravel()
-        self.first[self._owner[:, ::-1].ravel()] = pixel  # the last one written stays
-
-    @property
-    def centre(self) -> Floats:
-        """[N, 2] mean column and row of each superpixel."""
-        return (self._sums / self.size).T
-
-    def mean(self, images: Bytes) -> Floats:
-        """[N] mean of the pixels of each superpixel."""
-        mean: Floats = self._sum(images.reshape(len(images), -1)) / self.size
-        return mean
-
-    def _sum(self, values: npt.NDArray[np.generic]) -> Floats:
-        """[N] sum of whole numbers over the pixels of each; exact in float64."""
-        weights = np.broadcast_to(values, self._owner.shape).ravel()
-        count = int(self._ptr[-1])
-        sums: Floats = np.bincount(self._owner.ravel(), weights, minlength=count).astype(float)
-        return sums
-
-    def edges(self, radius: float, neighbours: int) -> Columns:
-        """`edge_index` and `edge_ptr`: near centres joined in both directions, sorted."""
-        ends, counts = [np.empty((2, 0), np.int64)], []
-        for first in range(0, len(self.number), _GRAPHS_AT_ONCE):
-            joined = self._joined(slice(first, first + _GRAPHS_AT_ONCE), radius, neighbours)
-            graph, source, target = np.nonzero(joined)
-            ends.append(np.stack([source, target]))
-            counts.append(np.bincount(graph, minlength=len(joined)))
-        return {
-            "edge_index": np.concatenate(ends, axis=1),
-            "edge_ptr": pointers(np.concatenate([[], *counts]).astype(np.int64)),
-        }
-
-    def _joined(self, graphs: slice, radius: float, neighbours: int) -> npt.NDArray[np.bool_]:
-        """[g, n, n] which pairs of superpixels are joined, n that of the largest graph."""
-        number = self.number[graphs]
-        there = np.arange(number.max(initial=0)) < number[:, None]
-        rows = slice(int(self._ptr[graphs][0]), int(self._ptr[graphs][0] + number.sum()))
-        size, x, y, first = (np.zeros(there.shape) for _ in range(4))
-        size[there], first[there] = self.size[rows], self.first[rows]
-        x[there], y[there] = self._sums[:, rows]
-        size[~there] = 1
-        pair = there[:, :, None] & there[:, None, :] & ~np.eye(there.shape[1], dtype=bool)
-
-        # Squared distance as one fraction of whole numbers: rounded once, so that distances that
-        # are equal are equal here, and one that is exactly the radius counts.
-        ours, theirs = size[:, :, None], size[:, None, :]
-        dx = x[:, :, None] * theirs - x[:, None, :] * ours
-        dy = y[:, :, None] * theirs - y[:, None, :] * ours
-        distance = np.where(pair, (dx * dx + dy * dy) / np.square(ours * theirs), np.inf)
-        if radius:
-            return distance <= float((Fraction(repr(radius)) * SIDE) ** 2)
-        # Of superpixels at the same distance, the one that begins first.
-        ranked = np.lexsort([np.broadcast_to(first[:, None, :], distance.shape), distance])
-        chosen = np.zeros_like(pair)
-        np.put_along_axis(chosen, ranked[:, :, :neighbours], values=True, axis=2)
-        chosen &= pair
-        return chosen | chosen.transpose(0, 2, 1)
 
 
 def check(params: Params, columns: Columns) -> list[str]:
@@ -298,13 +221,15 @@ def check(params: Params, columns: Columns) -> list[str]:
     findings.require(findings.nodes(regions.size == 0) == 0, "a node has no pixels")
     if findings.problems:
         return findings.problems
-    centre = (regions.centre / SIDE).astype(np.float32)
-    misplaced = (centre != columns["pos"]).any(axis=1)
+    misplaced = (regions.centre.astype(np.float32) != columns["pos"]).any(axis=1)
     findings.require(findings.nodes(misplaced) == 0, "pos is not the centre of the superpixel")
     findings.require(columns["image_id"] == columns["group"], "its group is not its image")
     intensity = _intensity(params, columns)
     if intensity is not None:
-        wrong = (intensity > params.rationale_above) != columns["node_mask"]
+        # Stored intensities are rounded: one stored as the threshold may lie on either side.
+        threshold = np.float32(params.rationale_above)
+        wrong = (intensity > threshold) != columns["node_mask"]
+        wrong &= (intensity != threshold) | (threshold == 0)
         findings.require(
             findings.nodes(wrong) == 0, "the rationale is not the superpixels with ink"
         )

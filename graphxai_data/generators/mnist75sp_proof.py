@@ -1,4 +1,7 @@
-"""Proof of MNIST-75sp graphs by scikit-image and SciPy; it shares nothing with the generator."""
+"""Proof of MNIST-75sp graphs by scikit-image and SciPy.
+
+It shares nothing with the generator but the reader of the image files.
+"""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -21,7 +24,15 @@ _DOUBT = 1e-9
 
 
 def slic_superpixels(image: npt.NDArray[np.uint8], slic: "Slic") -> npt.NDArray[np.intp]:
-    """Labels of an image [h, w] by scikit-image, asked for fewer until there are few enough.
+    """Labels of an image [h, w] by scikit-image, asked for fewer until there are few enough."""
+    asked = slic.n_segments
+    while (labels := _skimage_slic(image, slic, asked)).max() >= slic.most_segments:
+        asked -= 1  # asked for one, it gives one
+    return labels
+
+
+def _skimage_slic(image: npt.NDArray[np.uint8], slic: "Slic", asked: int) -> npt.NDArray[np.intp]:
+    """Labels for a number of segments.
 
     Sizes of segments are given as scikit-image <= 0.15 counted them: in pixels per segment asked
     for. Later versions count in pixels per cluster, so the factors are converted; half a pixel is
@@ -31,30 +42,26 @@ def slic_superpixels(image: npt.NDArray[np.uint8], slic: "Slic") -> npt.NDArray[
     from skimage.segmentation import slic as skimage_slic
     from skimage.util import regular_grid
 
-    for asked in range(slic.n_segments, 0, -1):
-        grid = regular_grid((1, *image.shape), asked)
-        clusters = np.zeros((1, *image.shape))[grid].size
-        smallest = int(slic.min_size_factor * image.size / asked)
-        largest = int(slic.max_size_factor * image.size / asked)
-        labels: npt.NDArray[np.intp] = skimage_slic(
-            image,
-            n_segments=asked,
-            compactness=slic.compactness,
-            max_num_iter=slic.max_num_iter,
-            sigma=0,
-            spacing=None,
-            convert2lab=False,
-            enforce_connectivity=True,
-            min_size_factor=(smallest + 0.5) * clusters / image.size,
-            max_size_factor=(largest + 0.5) * clusters / image.size,
-            slic_zero=False,
-            start_label=0,
-            mask=None,
-            channel_axis=None,
-        )
-        if labels.max() < slic.most_segments:
-            return labels
-    raise ValueError(f"more than {slic.most_segments} superpixels whatever is asked for")
+    clusters = np.zeros((1, *image.shape))[regular_grid((1, *image.shape), asked)].size
+    smallest = int(slic.min_size_factor * image.size / asked)
+    largest = int(slic.max_size_factor * image.size / asked)
+    labels: npt.NDArray[np.intp] = skimage_slic(
+        image,
+        n_segments=asked,
+        compactness=slic.compactness,
+        max_num_iter=slic.max_num_iter,
+        sigma=0,
+        spacing=None,
+        convert2lab=False,
+        enforce_connectivity=True,
+        min_size_factor=(smallest + 0.5) * clusters / image.size,
+        max_size_factor=(largest + 0.5) * clusters / image.size,
+        slic_zero=False,
+        start_label=0,
+        mask=None,
+        channel_axis=None,
+    )
+    return labels
 
 
 class Prover:
@@ -97,11 +104,20 @@ class Prover:
             problems.append("a feature does not follow from the image")
         if not np.allclose(record.meta["pos"], np.stack([x, y], axis=1), rtol=0, atol=1e-6):
             problems.append("a position does not follow from the image")
-        if not np.array_equal(record.node_mask, s > self._params.rationale_above):
+        if not np.array_equal(record.node_mask, self._has_ink(image, segments, s)):
             problems.append("the rationale is not the superpixels with ink")
         if set(map(tuple, record.edge_index.T.tolist())) != self._edges(segments, x, y):
             problems.append("the edges are not those between near superpixels")
         return problems
+
+    def _has_ink(self, image: Any, segments: Any, s: Any) -> npt.NDArray[np.bool_]:
+        above = np.asarray(s > self._params.rationale_above)
+        for node in np.flatnonzero(np.abs(s - self._params.rationale_above) < _DOUBT):
+            pixels = image[segments == node].tolist()
+            mean = Fraction(sum(pixels), 255 * len(pixels))
+            # The same float as a division of whole numbers, rounded once.
+            above[node] = float(mean) > self._params.rationale_above
+        return above
 
     def _edges(self, segments: npt.NDArray[np.int64], x: Any, y: Any) -> set[tuple[int, int]]:
         positions = np.stack([x, y], axis=1)
@@ -119,9 +135,10 @@ class Prover:
         first = [int(np.argmax(segments.ravel() == node)) for node in range(len(positions))]
         for i, row in enumerate(distance):
             farthest = np.sort(row)[: self._params.neighbours].max()
-            near = [j for j in np.flatnonzero(row <= farthest + _DOUBT).tolist() if j != i]
-            near.sort(key=lambda j: (exact.squared(i, j), first[j]))
-            for j in near[: self._params.neighbours]:
+            sure = np.flatnonzero(row < farthest - _DOUBT).tolist()
+            last = np.flatnonzero(np.abs(row - farthest) <= _DOUBT).tolist()
+            last.sort(key=lambda j: (exact.squared(i, j), first[j]))
+            for j in [*sure, *last][: self._params.neighbours]:
                 edges |= {(i, j), (j, i)}
         return edges
 

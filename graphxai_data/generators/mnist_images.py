@@ -20,8 +20,10 @@ PARTS = ("train", "t10k")
 IDX_FILES = tuple(
     f"{part}-{kind}-ubyte" for part in PARTS for kind in ("images-idx3", "labels-idx1")
 )
-# A source that is a choice of images in the order of `stratified_order` says which they are.
+# An archive that is a choice of images, already in order, says which they are. (A folder cannot:
+# the digest of a folder is over the four files that everybody has.)
 _IDS = "{part}-ids-idx1-int"
+_TEST_IDS_BEGIN = 60_000
 
 # An IDX file begins with 0, 0, the type of its values and the number of its dimensions.
 _UBYTE, _INT = 0x08, 0x0C
@@ -47,8 +49,13 @@ class Digits(NamedTuple):
 @lru_cache(maxsize=1)
 def read_digits(source: Source) -> tuple[Digits, Digits]:
     """The training images and the test images."""
-    train = _read_part(source.path, "train", first_id=0)
-    test = _read_part(source.path, "t10k", first_id=_count(source.path, "train"))
+    with_ids = [part for part in PARTS if _has_ids(source.path, part)]
+    if len(with_ids) == 1:
+        raise InputError(
+            f"{source.path}: has ids of the {with_ids[0]} images, but not of the others"
+        )
+    train = _read_part(source.path, "train")
+    test = _read_part(source.path, "t10k")
     return train, test
 
 
@@ -62,7 +69,11 @@ def stratified_order(label: Ints, draws: Draws) -> Ints:
     return np.lexsort([label, place]).astype(np.int64)
 
 
-def _read_part(path: Path, part: str, first_id: int) -> Digits:
+def _has_ids(path: Path, part: str) -> bool:
+    return path.is_file() and has_member(path, _IDS.format(part=part))
+
+
+def _read_part(path: Path, part: str) -> Digits:
     pixels = _read_idx(path, f"{part}-images-idx3-ubyte", 3, _UBYTE)
     label = _read_idx(path, f"{part}-labels-idx1-ubyte", 1, _UBYTE).astype(np.int64)
     if pixels.shape[1:] != (SIDE, SIDE):
@@ -77,28 +88,29 @@ def _read_part(path: Path, part: str, first_id: int) -> Digits:
         raise InputError(
             f"{path}: {part}-labels: label {label[worst]} of image {worst}, expected 0 to 9"
         )
-    ids_file = _IDS.format(part=part)
-    if has_member(path, ids_file):
+    first, end = (0, _TEST_IDS_BEGIN) if part == "train" else (_TEST_IDS_BEGIN, 2**31)
+    if len(label) > end - first:
+        raise InputError(f"{path}: {part}: {len(label)} images, expected {end - first} at most")
+    if _has_ids(path, part):
+        ids_file = _IDS.format(part=part)
         image_id = _read_idx(path, ids_file, 1, _INT).astype(np.int64)
         if len(image_id) != len(label) or len(np.unique(image_id)) != len(label):
             raise InputError(f"{path}: {ids_file}: not one id for each image")
+        if len(label) and not first <= image_id.min() <= image_id.max() < end:
+            raise InputError(f"{path}: {ids_file}: an id is not from {first} to {end - 1}")
         order = np.arange(len(label))
     else:
-        image_id = first_id + np.arange(len(label))
+        image_id = first + np.arange(len(label))
         order = stratified_order(label, rng_for(0, f"mnist/{part}"))
-    flat = pixels.reshape(len(pixels), -1)[order]
+    flat = pixels.reshape(len(pixels), SIDE * SIDE)[order]
+    # Either way there is no rationale that is neither empty nor the whole graph.
     reasons = {
         "a blank image": flat.max(axis=1, initial=0) == 0,
-        "an image of one shade": (flat.min(axis=1, initial=255) == flat.max(axis=1, initial=0))
-        & (flat.max(axis=1, initial=0) > 0),
+        "an image without background": flat.min(axis=1, initial=255) > 0,
     }
     kept = order[~np.logical_or.reduce(list(reasons.values()))]
     rejected = {reason: int(found.sum()) for reason, found in reasons.items() if found.any()}
     return Digits(pixels[kept], label[kept], image_id[kept], rejected)
-
-
-def _count(path: Path, part: str) -> int:
-    return len(_read_idx(path, f"{part}-labels-idx1-ubyte", 1, _UBYTE))
 
 
 def _read_idx(path: Path, name: str, dimensions: int, kind: int) -> npt.NDArray[np.integer]:

@@ -17,6 +17,7 @@ from graphxai_data.recipe import Recipe
 from graphxai_data.resources import shipped
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source, find_sources
+from graphxai_data.verify import verify
 
 RECIPE = Recipe.load("mnist75sp")
 TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = IDX_FILES
@@ -108,6 +109,10 @@ def _swap(folder: Path) -> None:
     (folder / "x").rename(labels)
 
 
+def _checkered() -> bytes:
+    return (np.indices((28, 28)).sum(axis=0) % 2 * 255).astype(np.uint8).tobytes()
+
+
 BAD: dict[str, tuple[Change, str]] = {
     "one missing": (
         lambda folder: (folder / TEST_LABELS).unlink(),
@@ -136,9 +141,27 @@ BAD: dict[str, tuple[Change, str]] = {
         _write(TRAIN_LABELS, idx(np.repeat([3, 12], [40, 20]))),
         "label 12 of image 40, expected 0 to 9",
     ),
-    "too few images": (
-        _write(TEST_IMAGES, idx(np.ones((0, 28, 28)))),
-        "0 images, but 20 labels",
+    "no images at all": (
+        lambda folder: [
+            (folder / TEST_IMAGES).write_bytes(idx(np.ones((0, 28, 28)))),
+            (folder / TEST_LABELS).write_bytes(idx(np.ones(0))),
+        ],
+        "0 usable test images, 2 needed for 50 graphs; ask for 0 at most",
+    ),
+    "a folder in the place of a file": (
+        lambda folder: [(folder / TEST_LABELS).unlink(), (folder / TEST_LABELS).mkdir()],
+        "t10k-labels-idx1-ubyte: not a file",
+    ),
+    "a link to nowhere": (
+        lambda folder: [
+            (folder / TEST_LABELS).unlink(),
+            (folder / TEST_LABELS).symlink_to("nowhere"),
+        ],
+        "t10k-labels-idx1-ubyte: not a file",
+    ),
+    "an image without background": (
+        _edit(TRAIN_IMAGES, lambda b: b[:16] + b"".join(_checkered() for _ in range(60))),
+        r"image \d+: every superpixel is brighter than 0.0: no rationale; take it out",
     ),
 }
 
@@ -152,7 +175,7 @@ def test_bad_files_are_one_clear_error_and_nothing_is_written(
     root = tmp_path / "root"
     arguments = ("build", "mnist75sp", "--root", root, "--graphs", 50, "--source")
     result = cli(*arguments, f"mnist={folder}")
-    assert result.exit_code == 2
+    assert result.exit_code == (1 if "rationale" in message else 2)
     assert len(result.stderr.strip().splitlines()) == 1
     assert not list(root.rglob("*.h5"))
     assert re.search(message, result.stderr)
@@ -164,13 +187,15 @@ def test_blank_images_are_counted_and_the_next_ones_taken(folder: Path, tmp_path
     pixels[4], pixels[7], pixels[9] = 0, 0, 31
     (folder / TRAIN_IMAGES).write_bytes(idx(pixels))
     manifest = build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": folder})
-    assert manifest.sources["mnist"].rejected == {"a blank image": 2, "an image of one shade": 1}
+    expected = {"a blank image": 2, "an image without background": 1}
+    assert manifest.sources["mnist"].rejected == expected
     with pytest.raises(InputError, match="57 usable training images, 58 needed for 60 graphs"):
         build("mnist75sp", seed=1, root=tmp_path, graphs=60, sources={"mnist": folder})
 
 
 def test_more_graphs_than_images_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"needed for 30000 graphs.*--source mnist=DIR"):
+    message = r"needed for 30000 graphs; ask for 26000 at most.*--source mnist=DIR"
+    with pytest.raises(InputError, match=message):
         build("mnist75sp", root=tmp_path, graphs=30_000)
 
 
@@ -179,11 +204,13 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"PK no")
     with pytest.raises(InputError, match="neither a folder nor a readable zip archive"):
         build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": path})
-    with pytest.raises(InputError, match="no such file; give a folder with train-images-idx3"):
+    with pytest.raises(InputError, match="File name too long; give a folder or zip"):
+        build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": "x" * 300})
+    with pytest.raises(InputError, match="no such file; give a folder or zip with train-images"):
         build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": tmp_path / "none"})
 
 
-def test_the_shipped_archive_is_what_its_script_makes_of_the_original_files(
+def test_the_script_takes_the_first_images_in_order_and_says_which_they_are(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = shipped("data") / "sources" / "make_mnist_26k.py"
@@ -192,10 +219,7 @@ def test_the_shipped_archive_is_what_its_script_makes_of_the_original_files(
     spec.loader.exec_module(script)
     monkeypatch.setattr(script, "IMAGES", {"train": 30, "t10k": 10})
     files = script.members(folder)
-    again = folder.with_name("again")
-    again.mkdir()
-    for name, content in files.items():
-        (again / name).write_bytes(content)
+    again = _archive_of(files, folder.with_name("again.zip"))
     for whole, part, count in zip(
         read_digits(Source("x", folder, "")), read_digits(Source("x", again, "")), (30, 10),
         strict=True,
@@ -207,15 +231,57 @@ def test_the_shipped_archive_is_what_its_script_makes_of_the_original_files(
         assert set(archive.namelist()) == set(files)
 
 
-def test_ids_that_do_not_fit_are_refused(folder: Path) -> None:
-    (folder / "train-ids-idx1-int").write_bytes(
-        struct.pack(">II", 0x0C01, 60) + np.zeros(60, ">i4").tobytes()
-    )
-    with pytest.raises(InputError, match="not one id for each image"):
-        read_digits(Source("x", folder, "ids"))
+def _archive_of(files: dict[str, bytes], path: Path) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
 
 
-def test_unreadable_files_are_named(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("train", "test", "message"),
+    [
+        (np.zeros(60), np.arange(20) + 60_000, "train-ids-idx1-int: not one id for each image"),
+        (np.arange(60) - 1, np.arange(20) + 60_000, "an id is not from 0 to 59999"),
+        (np.arange(60), np.arange(20), "t10k-ids-idx1-int: an id is not from 60000"),
+        (np.arange(60), None, "has ids of the train images, but not of the others"),
+    ],
+)
+def test_ids_that_do_not_fit_are_refused(
+    train: np.ndarray, test: np.ndarray | None, message: str, folder: Path
+) -> None:
+    files = {name: (folder / name).read_bytes() for name in IDX_FILES}
+    for part, ids in (("train", train), ("t10k", test)):
+        if ids is not None:
+            header = struct.pack(">II", 0x0C01, len(ids))
+            files[f"{part}-ids-idx1-int"] = header + ids.astype(">i4").tobytes()
+    path = _archive_of(files, folder.with_name("ids.zip"))
+    with pytest.raises(InputError, match=message):
+        read_digits(Source("x", path, message))
+
+
+def test_ids_in_a_folder_are_not_looked_at(folder: Path, tmp_path: Path) -> None:
+    """They are not in its digest, so they must not be in its graphs."""
+    sources = {"mnist": folder}
+    plain = build("mnist75sp", root=tmp_path / "a", graphs=50, sources=sources)
+    header = struct.pack(">II", 0x0C01, 60)
+    (folder / "train-ids-idx1-int").write_bytes(header + np.arange(60, dtype=">i4").tobytes())
+    again = build("mnist75sp", root=tmp_path / "b", graphs=50, sources=sources)
+    assert again.content_sha256 == plain.content_sha256
+    assert verify(tmp_path / "b" / "mnist75sp" / "seed-0", sources=sources) == []
+
+
+@pytest.mark.parametrize("at", [40, 200, 5000, -60])
+def test_a_damaged_archive_is_refused(at: int, tmp_path: Path) -> None:
+    raw = bytearray((shipped("data") / "sources" / "mnist-26k.zip").read_bytes())
+    raw[at] ^= 0xFF
+    path = tmp_path / "mnist.zip"
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="mnist.zip: .*(cannot be read|readable zip|no file)"):
+        build("mnist75sp", root=tmp_path, graphs=50, sources={"mnist": path})
+
+
+def test_an_empty_folder_is_refused(folder: Path, tmp_path: Path) -> None:
     shutil.rmtree(folder)
     folder.mkdir()
     with pytest.raises(InputError, match="in it; it has nothing"):

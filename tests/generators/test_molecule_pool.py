@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphxai_data import raw_files
 from graphxai_data.errors import InputError
-from graphxai_data.generators import molecule_pool
 from graphxai_data.generators.molecule_pool import read_molecules
 
 MOLECULES = ["CCO", "c1ccccc1", "CC(=O)N"]
@@ -58,10 +58,10 @@ def test_what_is_no_pool_is_refused(tmp_path: Path, content: bytes, message: str
 
 
 def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(molecule_pool, "MAX_TEXT_BYTES", 2**20)
+    monkeypatch.setattr(raw_files, "MAX_BYTES", 2**20)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"C" * 2**22))
-    with pytest.raises(InputError, match="more than 1 MiB of text"):
+    with pytest.raises(InputError, match="more than 1 MiB; take a part"):
         read_molecules(path)
 
 
