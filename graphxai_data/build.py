@@ -1,7 +1,7 @@
 """Build: from a recipe and a seed to verified HDF5 shards; the whole way on one page.
 
 recipe -> plan (class, group and split of every graph) -> shards, made anywhere -> survey of what
-was written -> manifest -> the folder gets its name. Nothing here imports torch.
+was written -> RINGS principles -> manifest -> the folder gets its name. Nothing here imports torch.
 """
 
 import shutil
@@ -36,6 +36,8 @@ from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.report.card import data_card
 from graphxai_data.report.croissant import croissant
+from graphxai_data.report.rings_plot import write_measurement
+from graphxai_data.rings.measure import measure_shards, required_failures
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
 from graphxai_data.shards import SCHEMA_VERSION, ShardReader, shard_bytes
 from graphxai_data.sources import Source, find_sources
@@ -74,8 +76,7 @@ def build(
         engine: "serial", "processes", "dask", or the address of a Dask scheduler.
         graphs: how many graphs instead of the recipe's number, classes and splits in proportion.
         shard_size: graphs a shard.
-        rings: measure the RINGS principles; there is no check in this version yet, so nothing is
-            measured or written either way.
+        rings: measure the RINGS principles quickly, into `rings.json`.
         sources: files, or ids of `data/sources.toml`, to use instead of the recipe's raw inputs.
         progress: called with (graphs done, graphs in all).
         replace_existing: build anew; what is there is taken away when the new build is whole.
@@ -83,7 +84,8 @@ def build(
 
     Raises:
         InputError: what was asked for cannot be built.
-        CheckFailedError: the graphs break an invariant; nothing is published.
+        CheckFailedError: the graphs break an invariant, or a principle that the recipe requires
+            fails in a build of its full size; nothing is published.
         DamagedError: an earlier build in that folder is no longer whole.
     """
     recipe = name if isinstance(name, Recipe) else Recipe.load(name)
@@ -143,8 +145,18 @@ def build(
             },
             versions=software_versions(),
         )
+        measured = None
+        if rings:
+            measured = measure_shards(staging, manifest, recipe)
+            failures = required_failures(measured, recipe)
+            # Fewer graphs than the recipe's may not show what all of them do.
+            if failures and order.graphs >= recipe.params.graphs:
+                shutil.rmtree(staging)
+                raise _check_failed(recipe, failures)
+            write_measurement(staging, measured)
         picture = _draw_classes(order, staging)
-        write_atomically(staging / "README.md", data_card(manifest, recipe, picture).encode())
+        card = data_card(manifest, recipe, picture, measured)
+        write_atomically(staging / "README.md", card.encode())
         manifest.save(staging)
         (staging / ORDER_NAME).unlink()
         machine_card = croissant(manifest, recipe, staging)

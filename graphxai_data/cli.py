@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from graphxai_data.build import Progress
     from graphxai_data.manifest import Manifest
+    from graphxai_data.recipe import Recipe
+    from graphxai_data.rings.verdict import Measurement
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
@@ -107,7 +109,7 @@ def list_command(as_json: bool) -> None:
 @click.option("--graphs", type=int, help="Another number of graphs, in the same proportions.")
 @click.option("--shard-size", type=int, default=1000, show_default=True, help="Graphs a shard.")
 @_source_option
-@click.option("--no-rings", is_flag=True, help="Skip the RINGS checks (none exist yet).")
+@click.option("--no-rings", is_flag=True, help="Do not measure the RINGS principles.")
 @_json_option
 def build(
     name: str,
@@ -130,7 +132,7 @@ def build(
     from graphxai_data.manifest import reference_digest
 
     root = root or Path(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
-    with _progress_bar(name) as progress:
+    with _progress_bar(f"Building {name}", "graphs") as progress:
         manifest = run_build(
             name,
             seed=seed,
@@ -178,6 +180,38 @@ def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) ->
 
 @main.command()
 @_folder_argument
+@click.option("--quick", is_flag=True, help="Probes without training, as every build has them.")
+@click.option("--runs", type=int, default=8, show_default=True, help="Trainings a mode.")
+@click.option("--graphs", type=int, default=2000, show_default=True, help="Graphs at most.")
+@click.option("--epochs", type=int, default=20, show_default=True, help="Epochs a training.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random.")
+@_json_option
+def rings(
+    folder: Path, quick: bool, runs: int, graphs: int, epochs: int, seed: int, as_json: bool
+) -> None:
+    """Measure whether a build needs its structure (P1), and structure and features both (P2).
+
+    Trains a GIN on every mode of the graphs; a check that was stopped goes on where it was. Writes
+    rings.json and rings.svg into DIR, and the data card anew.
+    """
+    from graphxai_data.manifest import Manifest
+    from graphxai_data.rings.measure import check_and_write
+
+    options = {} if quick else {"runs": runs, "graphs": graphs, "epochs": epochs}
+    with _progress_bar("Measuring RINGS", "trainings") as progress:
+        found, failures = check_and_write(
+            folder, "quick" if quick else "full", seed, progress, **options
+        )
+    if as_json:
+        click.echo(found.to_json())
+    else:
+        _show_rings(Manifest.load(folder).load_recipe(), found)
+    if failures:
+        raise CheckFailedError(f"{folder}: {'; '.join(failures)}")
+
+
+@main.command()
+@_folder_argument
 @_json_option
 def info(folder: Path, as_json: bool) -> None:
     """Show what is in a build, beside what its recipe expects."""
@@ -187,8 +221,15 @@ def info(folder: Path, as_json: bool) -> None:
 
 
 def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
+    from graphxai_data.rings.verdict import Measurement
+
+    measured = Measurement.load(folder)
     if as_json:
-        extra = {"folder": str(folder), "reference": _reference_verdict(manifest)}
+        extra = {
+            "folder": str(folder),
+            "reference": _reference_verdict(manifest),
+            "rings": json.loads(measured.to_json()) if measured else None,
+        }
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
     from graphxai_data.record import SPLIT_NAMES
@@ -203,12 +244,22 @@ def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
     click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {folder}")
     _print(statistics)
     _print(classes)
+    _show_rings(manifest.load_recipe(), measured)
     for name, source in manifest.sources.items():
         click.echo(f"source {name}     {source.id} ({source.file}, sha256 {source.sha256})")
     for line in rejected_lines(manifest):
         click.echo(line)
     click.echo(f"content sha256  {manifest.content_sha256}")
     click.echo(f"reference       {_reference_verdict(manifest)}")
+
+
+def _show_rings(recipe: "Recipe", found: "Measurement | None") -> None:
+    from graphxai_data.report.card import rings_rows
+
+    table = _table("RINGS principle", "the paper", "measured", "why")
+    for row in rings_rows(recipe, found):
+        table.add_row(*row)
+    _print(table)
 
 
 def _reference_verdict(manifest: "Manifest") -> str:
@@ -225,7 +276,7 @@ def _reference_verdict(manifest: "Manifest") -> str:
 
 
 @contextmanager
-def _progress_bar(title: str) -> Iterator["Progress"]:
+def _progress_bar(title: str, unit: str) -> Iterator["Progress"]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -240,7 +291,7 @@ def _progress_bar(title: str) -> Iterator["Progress"]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("graphs, elapsed"),
+        TextColumn(f"{unit}, elapsed"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -248,7 +299,7 @@ def _progress_bar(title: str) -> Iterator["Progress"]:
     console = Console(stderr=True)
     off = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=off) as bar:
-        task = bar.add_task(f"Building {title}", total=None)
+        task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

@@ -50,6 +50,7 @@ class SourceEntry:
         urls: mirrors to download it from, tried in turn.
         text_sha256: of the decompressed content, where the file was compressed here.
         parts: the files that are downloaded, where it is not one but several.
+        spdx: the licence of what is made from it, as an SPDX identifier.
     """
 
     file: str
@@ -60,6 +61,7 @@ class SourceEntry:
     urls: tuple[str, ...] = ()
     text_sha256: str = ""
     parts: tuple[Part, ...] = ()
+    spdx: str = "MIT"
 
 
 @dataclass(frozen=True)

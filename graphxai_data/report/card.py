@@ -1,20 +1,29 @@
 """The data card: `README.md` of a build folder."""
 
+import numpy as np
+
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES
+from graphxai_data.report.rings_plot import PLOT_NAME, kind_of_mode
+from graphxai_data.rings.verdict import Measurement
 
 
-def data_card(manifest: Manifest, recipe: Recipe, picture: str | None = None) -> str:
+def data_card(
+    manifest: Manifest,
+    recipe: Recipe,
+    picture: str | None = None,
+    rings: Measurement | None = None,
+) -> str:
     """Markdown: what is in the build, beside what was expected, and how to check it.
 
     Args:
         manifest: of the build.
         recipe: of the build.
         picture: name of a file in the build folder that shows a graph of each class.
+        rings: what was measured of its principles.
     """
-    claims = {True: "claimed", False: "not claimed", None: "no claim"}
     sections = [
         f"# {manifest.dataset}, seed {manifest.seed}",
         recipe.summary,
@@ -29,10 +38,7 @@ def data_card(manifest: Manifest, recipe: Recipe, picture: str | None = None) ->
         "Graphs of one group lie in one split.",
         *([f"![one graph of each class, its rationale highlighted]({picture})"] if picture else []),
         "## RINGS principles",
-        "Structural necessity (P1): "
-        f"{claims[recipe.rings.claimed_p1]} by the paper; not measured in this build.\n"
-        "Feature-topology interdependence (P2): "
-        f"{claims[recipe.rings.claimed_p2]} by the paper; not measured in this build.",
+        *_rings(recipe, rings),
         "## Provenance",
         _table(
             ["what", "value"],
@@ -96,6 +102,49 @@ def class_rows(manifest: Manifest) -> list[list[str]]:
             str(sum(counts.values())),
         ]
         for label, counts in manifest.statistics["class_splits"].items()
+    ]
+
+
+def rings_rows(recipe: Recipe, found: Measurement | None) -> list[list[str]]:
+    """For each principle: what the paper claims, what was found, and why."""
+    claims = {True: "holds", False: "does not hold", None: "says nothing"}
+    rows = []
+    for key, name, claimed in (
+        ("p1", "P1, structural necessity", recipe.rings.claimed_p1),
+        ("p2", "P2, feature-topology interdependence", recipe.rings.claimed_p2),
+    ):
+        verdict = found.principles[key] if found else None
+        word = f"{verdict.verdict} ({found.depth})" if found and verdict else "not measured"
+        rows.append([name, claims[claimed], word, verdict.reason if verdict else ""])
+    return rows
+
+
+def _rings(recipe: Recipe, found: Measurement | None) -> list[str]:
+    table = _table(["principle", "the paper", "measured", "why"], rings_rows(recipe, found))
+    if found is None:
+        return [table, "Measure with `graphxai-data rings` on this folder."]
+    if not found.scores:
+        return [table]
+    scores = [
+        [mode, kind_of_mode(mode), f"{np.mean(values):.3f}", f"{np.std(values):.3f}"]
+        for mode, values in found.scores.items()
+    ]
+    how = {
+        "quick": "linear probes on untrained embeddings (Weisfeiler–Leman colours, or random "
+        "message passing), cross-validated, groups kept together",
+        "full": "a GIN trained on every mode, DeepSets where there are no edges",
+    }
+    runs = len(found.scores["original"])
+    complementarity = []
+    if found.complementarity is not None:
+        mean = f"{found.complementarity:.3f}"
+        complementarity = [f"Mode complementarity (diffusion, Euclidean, L1,1), mean: {mean}."]
+    return [
+        table,
+        f"{found.graphs} graphs; {how[found.depth]}; {runs} runs a mode; score: {found.score}.",
+        f"![scores of every mode]({PLOT_NAME})",
+        _table(["mode", "kind", "mean", "standard deviation"], scores),
+        *complementarity,
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
-from graphxai_data.sources import file_sha256
+from graphxai_data.sources import file_sha256, registry
 
 _CONTEXT = {
     "@language": "en",
@@ -68,7 +68,12 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
     """
     known = {entry.name: entry.file_sha256 for entry in manifest.shards}
     others = [
-        path for path in folder.iterdir() if path.suffix in _FORMATS and path.name not in known
+        path
+        for path in folder.iterdir()
+        if path.suffix in _FORMATS
+        and path.name not in known
+        and path.name != "croissant.json"
+        and not path.name.startswith(".")
     ]
     hashes = known | {path.name: file_sha256(path) for path in others}
     document = {
@@ -79,11 +84,18 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         "description": f"{recipe.summary}. {manifest.graphs} graphs with node and edge masks of "
         f"their ground-truth rationale; content SHA-256 {manifest.content_sha256}.",
         "version": f"{recipe.version}.0.0",
-        "license": "https://spdx.org/licenses/MIT.html",
+        "license": f"https://spdx.org/licenses/{_licence(manifest)}.html",
         "citeAs": _CITE_AS,
         "distribution": [_file(name, hashes[name], folder) for name in sorted(hashes)],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _licence(manifest: Manifest) -> str:
+    """That of the raw inputs, where it asks for more than the package's own."""
+    known = registry()
+    licences = {known[s.id].spdx for s in manifest.sources.values() if s.id in known}
+    return min(licences - {"MIT"}, default="MIT")
 
 
 def _file(name: str, sha256: str, folder: Path) -> dict[str, Any]:

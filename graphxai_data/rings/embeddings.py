@@ -22,7 +22,7 @@ Words = npt.NDArray[np.uint64]
 ROUNDS = 3
 # Colours counted in each round, of the structure alone and of both.
 _FEW_COLOURS, _MANY_COLOURS = 60, 160
-_WIDTH = 128
+_WIDTH = 64
 
 
 def embed(graphs: Graphs, seed: int = 0) -> Floats:

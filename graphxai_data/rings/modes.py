@@ -57,6 +57,22 @@ class Graphs:
         """[N] graph of each node."""
         return np.repeat(np.arange(len(self.node_ptr) - 1), self.sizes)
 
+    def take(self, chosen: Ints) -> "Graphs":
+        """Some of the graphs, in the order given."""
+        edge_ptr = np.searchsorted(self.edges[0], self.node_ptr)
+        nodes = _spans(self.node_ptr[chosen], self.sizes[chosen])
+        edges = _spans(edge_ptr[chosen], np.diff(edge_ptr)[chosen])
+        node_ptr = pointers(self.sizes[chosen])
+        shift = np.repeat(node_ptr[:-1] - self.node_ptr[chosen], np.diff(edge_ptr)[chosen])
+        attributes = None if self.edge_attr is None else self.edge_attr[edges]
+        return Graphs(self.x[nodes], self.edges[:, edges] + shift, attributes, node_ptr)
+
+
+def _spans(begins: Ints, lengths: Ints) -> Ints:
+    """The numbers from each begin on, as many as its length says."""
+    ends = pointers(lengths)
+    return np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
+
 
 def in_mode(graphs: Graphs, mode: str, draws: Draws, max_nodes: int | None = None) -> Graphs:
     """The graphs in another mode.

@@ -271,7 +271,7 @@ def test_ids_in_a_folder_are_not_looked_at(folder: Path, tmp_path: Path) -> None
     assert verify(tmp_path / "b" / "mnist75sp" / "seed-0", sources=sources) == []
 
 
-@pytest.mark.parametrize("at", [40, 200, 5000, -60])
+@pytest.mark.parametrize("at", [40, 200, 5000, -22])
 def test_a_damaged_archive_is_refused(at: int, tmp_path: Path) -> None:
     raw = bytearray((shipped("data") / "sources" / "mnist-26k.zip").read_bytes())
     raw[at] ^= 0xFF

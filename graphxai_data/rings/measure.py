@@ -1,0 +1,103 @@
+"""Measure the RINGS principles of a build or a dataset, quickly or in full."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from graphxai_data.disk import explained_disk_errors, write_atomically
+from graphxai_data.errors import InputError
+from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
+from graphxai_data.rings.quick import quick_check
+from graphxai_data.rings.sample import Sample, sample_build, sample_dataset
+from graphxai_data.rings.verdict import Claims, Measurement
+
+
+def check(
+    dataset_or_folder: Any, depth: Literal["quick", "full"] = "quick", seed: int = 0, **options: Any
+) -> Measurement:
+    """Measure structural necessity (P1) and feature-topology interdependence (P2).
+
+    Args:
+        dataset_or_folder: a build folder, or any PyG dataset (or list) of graphs with one class
+            each; a `group` keeps graphs together that belong together.
+        depth: "quick": probes without training; "full": GIN and DeepSets trained on every mode.
+        seed: of folds, splits, random modes and weights.
+        options: for "full": `runs`, `graphs`, `epochs`, `progress`, `resume`.
+
+    Returns:
+        The verdicts `.p1` and `.p2` with the numbers behind them. Nothing is written.
+    """
+    if depth not in ("quick", "full"):
+        raise InputError(f"unknown depth '{depth}'; known: quick, full")
+    if depth == "quick" and options:
+        raise InputError(f"the quick check takes no option {next(iter(options))}")
+    if not isinstance(dataset_or_folder, str | Path):
+        return _measure(sample_dataset(dataset_or_folder), depth, seed, **options)
+    folder = Path(dataset_or_folder).expanduser()
+    manifest = Manifest.load(folder)
+    return measure_shards(folder, manifest, manifest.load_recipe(), depth, seed, **options)
+
+
+def measure_shards(
+    folder: Path,
+    manifest: Manifest,
+    recipe: Recipe,
+    depth: Literal["quick", "full"] = "quick",
+    seed: int = 0,
+    **options: Any,
+) -> Measurement:
+    """The same for a build whose manifest is not on the disk yet."""
+    found = _measure(sample_build(folder, manifest), depth, seed, **options)
+    claimed = Claims(recipe.rings.claimed_p1, recipe.rings.claimed_p2)
+    return replace(found, claimed=claimed, content_sha256=manifest.content_sha256)
+
+
+def check_and_write(
+    folder: Path,
+    depth: Literal["quick", "full"],
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> tuple[Measurement, list[str]]:
+    """Measure a build, write the result and its card, and say which required principles fail."""
+    # Cards show what is measured here, so they cannot be imported before it.
+    from graphxai_data.report.card import data_card
+    from graphxai_data.report.croissant import croissant
+    from graphxai_data.report.rings_plot import write_measurement
+
+    manifest = Manifest.load(folder)
+    recipe = manifest.load_recipe()
+    if depth == "full":
+        options |= {"progress": progress, "resume": folder / ".rings.partial.json"}
+    found = measure_shards(folder, manifest, recipe, depth, seed, **options)
+    picture = "classes.svg" if (folder / "classes.svg").is_file() else None
+    with explained_disk_errors(folder):
+        write_measurement(folder, found)
+        card = data_card(manifest, recipe, picture, found)
+        write_atomically(folder / "README.md", card.encode())
+        machine_card = croissant(manifest, recipe, folder)
+        write_atomically(folder / "croissant.json", machine_card.encode())
+    return found, required_failures(found, recipe)
+
+
+def required_failures(found: Measurement, recipe: Recipe) -> list[str]:
+    """Sentences about principles that the recipe requires and the measurement denies."""
+    wishes = {"p1": recipe.rings.p1, "p2": recipe.rings.p2}
+    return [
+        f"RINGS {key.upper()} is required but fails: {found.principles[key].reason}"
+        for key, wish in wishes.items()
+        if wish == "require" and found.principles[key].verdict == "fail"
+    ]
+
+
+def _measure(
+    sample: Sample, depth: Literal["quick", "full"], seed: int, **options: Any
+) -> Measurement:
+    if depth == "quick":
+        return quick_check(sample, seed)
+    # torch is needed only here.
+    from graphxai_data.rings.full import full_check
+
+    return full_check(sample, seed, **options)
