@@ -27,7 +27,7 @@ from graphxai_data.seeds import rng_for
 # With fewer, twelve comparisons cannot be separable at all: of two times six scores, one order in
 # 462 is as extreme as all of one mode above all of the other.
 FEWEST_RUNS = 6
-_HIDDEN, _LAYERS, _BATCH, _RATE = 64, 3, 64, 5e-3
+_HIDDEN, _LAYERS, _BATCH, _RATE = 64, 3, 32, 5e-3
 
 Progress = Callable[[int, int], None]
 

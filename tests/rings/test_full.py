@@ -1,0 +1,122 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphxai_data.build import build
+from graphxai_data.errors import InputError
+from graphxai_data.nn import GIN, GINE, DeepSets
+from graphxai_data.rings import check, full
+from graphxai_data.rings.full import full_check
+from graphxai_data.rings.sample import sample_dataset
+from tests.rings.planted import planted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("features", ("fail", "fail")),
+        ("structure", ("fail", "fail")),
+        ("both", ("pass", "pass")),
+        ("nothing", ("inconclusive", "inconclusive")),
+        ("size", ("fail", "fail")),
+    ],
+)
+def test_controls(kind: str, expected: tuple[str, str]) -> None:
+    found = check(planted(kind, 400), depth="full", runs=8, epochs=15)
+    assert (found.p1, found.p2) == expected, found.principles
+
+
+def test_a_trained_score_is_the_same_every_time_and_high_where_it_can_be() -> None:
+    sample = sample_dataset(planted("features", 200))
+    first, again = (full._trained_score(sample, "empty_graph", 0, 1, 25) for _ in range(2))
+    assert first == again > 0.9
+    assert full._trained_score(sample, "shuffled_labels", 0, 1, 25) < 0.8
+    probe = full._trained_score(sample, "pooled_features", 0, 1, 25)
+    assert probe > 0.9
+
+
+def test_a_stopped_check_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, int]] = []
+
+    def score(sample: object, name: str, seed: int, run: int, epochs: int) -> float:
+        calls.append((name, run))
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return (0.9 if name == "original" else 0.5) + run / 100
+
+    monkeypatch.setattr(full, "_trained_score", score)
+    sample, kept = sample_dataset(planted("both")), tmp_path / "scores.json"
+    with pytest.raises(KeyboardInterrupt):
+        full_check(sample, runs=6, resume=kept)
+    assert kept.is_file()
+    seen: list[tuple[int, int]] = []
+    found = full_check(sample, runs=6, resume=kept, progress=lambda *at: seen.append(at))
+    finished = [c for i, c in enumerate(calls) if i != 29]
+    assert len(finished) == len(set(finished)) == 6 * len(found.scores)
+    assert seen[-1] == (6 * len(found.scores), 6 * len(found.scores))
+    assert (found.p1, found.p2) == ("pass", "pass")
+    assert not kept.exists()
+
+
+def test_scores_of_another_check_are_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(full, "_trained_score", lambda *_: 0.5)
+    kept = tmp_path / "scores.json"
+    kept.write_text(json.dumps({"settings": {"seed": 9}, "scores": {"original": [1.0] * 9}}))
+    found = full_check(sample_dataset(planted("both")), runs=6, resume=kept)
+    assert set(found.scores["original"]) == {0.5}
+    kept.write_text("no json")
+    with pytest.raises(InputError, match="scores.json: not scores of a check"):
+        full_check(sample_dataset(planted("both")), runs=6, resume=kept)
+
+
+def test_few_runs_are_refused_since_they_could_say_nothing() -> None:
+    with pytest.raises(InputError, match="runs"):
+        check(planted("both"), depth="full", runs=5)
+
+
+def test_the_command_trains_and_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable
+) -> None:
+    build("ba2motif", root=tmp_path, graphs=200, rings=False)
+    folder = tmp_path / "ba2motif" / "seed-0"
+    result = cli("rings", folder, "--runs", 6, "--graphs", 110, "--epochs", 1)
+    assert result.exit_code == 0, result.stderr
+    found = json.loads((folder / "rings.json").read_text())
+    assert found["depth"] == "full"
+    assert {len(s) for s in found["scores"].values()} == {6}
+    assert "(full)" in result.stdout
+    assert not list(folder.glob(".rings*"))
+
+
+def test_models_do_not_care_about_the_order_of_nodes_or_the_batch() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(5, 3, generator=generator)
+    edges = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+    attributes = torch.rand(6, 2, generator=generator)
+    order = torch.tensor([3, 0, 4, 2, 1])
+    place = torch.argsort(order)
+    with torch.random.fork_rng():
+        models = [GIN(3, 4), GINE(3, 2, 4), DeepSets(3, 4)]
+    for model in models:
+        model.eval()
+        whole = model(x, edges, attributes)
+        assert whole.shape == (1, 4)
+        assert torch.allclose(whole, model(x[order], place[edges], attributes), atol=1e-5)
+        twice = model(
+            torch.cat([x, x]),
+            torch.cat([edges, edges + 5], dim=1),
+            torch.cat([attributes, attributes]),
+            torch.arange(2).repeat_interleave(5),
+        )
+        assert torch.allclose(twice, whole.repeat(2, 1), atol=1e-5)
+    assert torch.equal(models[2](x, edges), models[2](x))
+    with pytest.raises(ValueError, match="GINE needs edge_attr"):
+        models[1](x, edges)
