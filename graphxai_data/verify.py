@@ -13,6 +13,7 @@ from graphxai_data.generators import generator_module
 from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
+from graphxai_data.rings.verdict import Measurement
 from graphxai_data.shards import ShardReader
 from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
 from graphxai_data.validate import survey
@@ -85,6 +86,7 @@ def verify(
             f"{folder}: content digest {found.content_sha256}, "
             f"but the reference build has {reference} (data/digests.toml)"
         )
+    problems += _other_measurement(folder, manifest)
     if plan is not None:
         problems += _disproved(folder, manifest, recipe, raw, full)
     if plan is not None and full and not missing:
@@ -95,6 +97,17 @@ def verify(
 
 def _bytes_of(shards: list[tuple[Path, int, str]]) -> int:
     return sum(path.stat().st_size for path, _, _ in shards)
+
+
+def _other_measurement(folder: Path, manifest: Manifest) -> list[str]:
+    """Whether `rings.json` is not about this build."""
+    try:
+        measured = Measurement.load(folder)
+    except DamagedError as error:
+        return [str(error)]
+    if measured is None or measured.content_sha256 == manifest.content_sha256:
+        return []
+    return [f"{folder}: rings.json was measured on other graphs; `graphxai-data rings` mends it"]
 
 
 def _sources_of(

@@ -9,7 +9,7 @@ def test_the_card_shows_what_was_built_beside_the_paper(reference_root: Path) ->
     assert "| 0: Cl ortho | 800 | 100 | 100 | 1000 |" in card
     assert "(classes.svg)" in card
     assert "zinc-clean-leads.smi.gz" in card
-    assert "not measured in this build" in card
+    assert "| P1, structural necessity | holds | pass (quick) | separably above" in card
 
 
 def test_the_card_of_a_users_pool_says_what_else_is_needed(tmp_path: Path) -> None:

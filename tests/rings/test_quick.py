@@ -16,6 +16,7 @@ from graphxai_data.rings.probes import fold_of_group
 from graphxai_data.rings.sample import sample_dataset
 from graphxai_data.rings.verdict import Measurement, Verdict
 from graphxai_data.seeds import rng_for
+from graphxai_data.verify import verify
 from tests.conftest import run_python
 from tests.rings.planted import planted
 
@@ -245,6 +246,11 @@ def test_a_damaged_measurement_is_named(small_build: Path, cli: Callable) -> Non
     (small_build / "rings.json").write_text('{"depth": "quick"}')
     with pytest.raises(DamagedError, match="rings.json: not a RINGS measurement"):
         Measurement.load(small_build)
+    assert "not a RINGS measurement" in verify(small_build)[0]
+    other = Measurement("quick", {k: Verdict("pass", "") for k in ("p1", "p2")})
+    other.save(small_build)
+    assert "measured on other graphs" in verify(small_build)[0]
+    (small_build / "rings.json").write_text('{"depth": "quick"}')
     assert cli("info", small_build).exit_code == 1
 
 
