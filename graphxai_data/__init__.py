@@ -4,10 +4,11 @@ Names are resolved on first use, so that `import graphxai_data` stays light: bui
 torch, and listing datasets needs no NumPy.
 """
 
-import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from graphxai_data.lazy import lazy_names
 
 if TYPE_CHECKING:
     from graphxai_data.build import build as build
@@ -41,12 +42,7 @@ _HOME = {
 __all__ = ["__version__", *sorted(_HOME)]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'graphxai_data' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"graphxai_data.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

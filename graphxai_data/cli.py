@@ -181,13 +181,19 @@ def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) ->
 @main.command()
 @_folder_argument
 @click.option("--quick", is_flag=True, help="Probes without training, as every build has them.")
-@click.option("--runs", type=int, default=8, show_default=True, help="Trainings a mode.")
-@click.option("--graphs", type=int, default=2000, show_default=True, help="Graphs at most.")
-@click.option("--epochs", type=int, default=20, show_default=True, help="Epochs a training.")
+@click.option("--runs", type=int, help="Trainings a mode.  [default: 8]")
+@click.option("--graphs", type=int, help="Graphs at most.  [default: 2000]")
+@click.option("--epochs", type=int, help="Epochs a training.  [default: 20]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random.")
 @_json_option
 def rings(
-    folder: Path, quick: bool, runs: int, graphs: int, epochs: int, seed: int, as_json: bool
+    folder: Path,
+    quick: bool,
+    runs: int | None,
+    graphs: int | None,
+    epochs: int | None,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Measure whether a build needs its structure (P1), and structure and features both (P2).
 
@@ -197,7 +203,10 @@ def rings(
     from graphxai_data.manifest import Manifest
     from graphxai_data.rings.measure import check_and_write
 
-    options = {} if quick else {"runs": runs, "graphs": graphs, "epochs": epochs}
+    wishes = {"runs": runs, "graphs": graphs, "epochs": epochs}
+    options = {name: value for name, value in wishes.items() if value is not None}
+    if quick and options:
+        raise InputError(f"--{next(iter(options))} is for training; leave it out, or --quick")
     with _progress_bar("Measuring RINGS", "trainings") as progress:
         found, failures = check_and_write(
             folder, "quick" if quick else "full", seed, progress, **options

@@ -59,7 +59,7 @@ def test_all_engines_write_the_same_files_byte_for_byte(tmp_path: Path) -> None:
         build("ba2motif", root=root, engine=engine, jobs=2, graphs=60, shard_size=20)
         folder = root / "ba2motif" / "seed-0"
         contents.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert len(contents[0]) == 6
+    assert len(contents[0]) == 7
     assert contents[0] == contents[1] == contents[2]
 
 
@@ -405,9 +405,10 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 @needs_proc
 def test_memory_does_not_grow_with_the_number_of_graphs(tmp_path: Path) -> None:
     few, many = (
-        int(run_python(RSS, tmp_path / str(graphs), graphs).stdout) for graphs in (5000, 100_000)
+        int(run_python(RSS, tmp_path / str(graphs), graphs).stdout) for graphs in (20_000, 100_000)
     )
-    # 95,000 more graphs would take 580 MiB as records and 23 MiB as shards; their plan takes 13.
+    # 80,000 more graphs would take 490 MiB as records and 19 MiB as shards; their plan takes 11.
+    # Both are more than the RINGS check looks at.
     assert many - few < 20
 
 

@@ -54,7 +54,8 @@ def test_json_is_the_manifest_and_nothing_else(cli: Cli, tmp_path: Path) -> None
     folder = tmp_path / "ba2motif" / "seed-0"
     manifest = json.loads((folder / "manifest.json").read_text())
     reference = "none pinned for this recipe, seed and number of graphs"
-    expected = manifest | {"folder": str(folder), "reference": reference}
+    rings = json.loads((folder / "rings.json").read_text())
+    expected = manifest | {"folder": str(folder), "reference": reference, "rings": rings}
     assert json.loads(built.stdout) == expected
     assert json.loads(cli("info", folder, "--json").stdout) == expected
     verified = json.loads(cli("verify", folder, "--json").stdout)

@@ -18,6 +18,8 @@ def write_measurement(folder: Path, found: Measurement) -> None:
     found.save(folder)
     if found.scores:
         write_atomically(folder / PLOT_NAME, rings_plot(found).encode())
+    else:
+        (folder / PLOT_NAME).unlink(missing_ok=True)  # of an earlier measurement
 
 
 def kind_of_mode(mode: str) -> str:

@@ -5,8 +5,9 @@ parts it is made of, for use in other studies. Names are resolved on first use: 
 needs no torch.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from graphxai_data.lazy import lazy_names
 
 if TYPE_CHECKING:
     from graphxai_data.rings.complementarity import mode_complementarities as mode_complementarities
@@ -31,13 +32,7 @@ _HOME = {
 
 __all__ = sorted(_HOME)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'graphxai_data.rings' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"graphxai_data.rings.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

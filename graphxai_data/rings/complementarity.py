@@ -76,7 +76,10 @@ def mode_complementarities(
     if norm not in ("L11", "frobenius"):
         raise InputError(f"unknown norm '{norm}'; known: L11, frobenius")
     features, edges = _feature_matrix(x), np.asarray(edge_index, np.int64)
+    features = np.where(np.isfinite(features), features, np.nan)  # infinite is not a distance
     ptr = np.asarray(node_ptr, np.int64)
+    if edges.size and not 0 <= edges.min() <= edges.max() < len(features):
+        raise InputError(f"an edge ends at node {edges.max()}, but there are {len(features)} nodes")
     adjacency = _adjacency(edges, len(features))
     total, weight = np.zeros(len(ptr) - 1), np.zeros(len(ptr) - 1)
     for nodes, matrices in _components(adjacency):
@@ -242,12 +245,13 @@ def _feature_distances(x: Floats, metric: str | Callable[..., Any]) -> Floats:
         return _distances_of_products(x @ x.transpose(0, 2, 1)) if whole else _row_distances(x)
     from sklearn.metrics import pairwise_distances
 
-    try:
-        return np.stack([pairwise_distances(rows, metric=metric) for rows in x])
-    except ValueError as error:
-        if np.isfinite(x).all():
+    distances = np.full((*x.shape[:2], x.shape[1]), np.nan)
+    for i in np.flatnonzero(np.isfinite(x).all(axis=(1, 2))):
+        try:
+            distances[i] = pairwise_distances(x[i], metric=metric)
+        except ValueError as error:
             raise InputError(f"feature metric {metric!r}: {error}") from None
-        return np.full((*x.shape[:2], x.shape[1]), np.nan)
+    return distances
 
 
 def _row_distances(x: Floats) -> Floats:

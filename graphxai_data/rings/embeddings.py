@@ -1,11 +1,14 @@
 """Graphs as vectors without any training: what can be seen of a graph, for a linear probe.
 
-Three blocks: the features alone, the structure alone, and both together. Discrete features: counts
-of Weisfeiler–Leman colours, the most frequent ones. Dense features: message passing with random
-weights, summed over nodes after every round. Graphs in every mode get the same blocks, so that no
-mode has more columns to learn from, and none hides behind what another one shows.
+Every mode of the graphs gets the same vector: the shortcuts (pooled features, degrees, sizes); the
+structure alone; features and structure together. Discrete features: counts of Weisfeiler–Leman
+colours, the most frequent ones. Dense features, of nodes or edges: message passing with random
+weights, summed over nodes after every round. Shortcuts are part of it so that no shortcut can do
+better by itself only because it is simpler.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,56 +24,90 @@ Words = npt.NDArray[np.uint64]
 
 ROUNDS = 3
 # Colours counted in each round, of the structure alone and of both.
-_FEW_COLOURS, _MANY_COLOURS = 60, 160
-_WIDTH = 64
+_FEW_COLOURS, _MANY_COLOURS = 40, 120
+_WIDTH, _UNITS = 64, 96
 
 
 def embed(graphs: Graphs, seed: int = 0) -> Floats:
     """[g, …] one vector for each graph."""
+    shortcuts = [shortcut(graphs, seed) for shortcut in SHORTCUTS.values()]
+    kinds_of_edges = graphs.edge_attr is None or graphs.edge_attr.ndim == 1
     bonds = np.zeros(graphs.edges.shape[1], np.uint64)
-    if graphs.edge_attr is not None:
-        bonds = _discrete(graphs.edge_attr)
+    if graphs.edge_attr is not None and kinds_of_edges:
+        bonds = graphs.edge_attr.astype(np.uint64)
     plain = np.zeros(len(graphs.x), np.uint64)
     structure = _colour_counts(graphs, plain, bonds, _FEW_COLOURS)
-    if graphs.x.ndim == 1:
+    if graphs.x.ndim == 1 and kinds_of_edges:
         kinds = graphs.x.astype(np.uint64)
-        return np.concatenate(
-            [structure, _colour_counts(graphs, kinds, bonds, _MANY_COLOURS)], axis=1
-        )
-    draws = rng_for(seed, "rings/random-weights")
-    alone = Graphs(graphs.x, np.empty((2, 0), np.int64), None, graphs.node_ptr)
-    return np.concatenate(
-        [structure, _random_messages(alone, draws), _random_messages(graphs, draws)], axis=1
-    )
+        both = [_colour_counts(graphs, kinds, bonds, _MANY_COLOURS)]
+    else:
+        draws = rng_for(seed, "rings/random-weights")
+        dense = replace(graphs, x=dense_rows(graphs.x))
+        alone = Graphs(dense.x, np.empty((2, 0), np.int64), None, graphs.node_ptr)
+        both = [_random_messages(alone, draws), _random_messages(dense, draws)]
+    return np.concatenate([*shortcuts, structure, *both], axis=1)
 
 
-def degree_histogram(graphs: Graphs) -> Floats:
+def dense_rows(rows: npt.NDArray[Any]) -> Floats:
+    """[rows, width] of features that may be class ids."""
+    if rows.ndim == 2:
+        return rows.astype(np.float32)
+    return np.eye(int(rows.max(initial=0)) + 1, dtype=np.float32)[rows.astype(np.int64)]
+
+
+def _degree_histogram(graphs: Graphs) -> Floats:
     """[g, …] nodes of each degree; the highest degrees together."""
     top = 32
     degree = np.bincount(graphs.edges[0], minlength=len(graphs.x)).clip(max=top - 1)
     return _counted(graphs, degree, top)
 
 
-def pooled_features(graphs: Graphs) -> Floats:
+def _pooled_features(graphs: Graphs) -> Floats:
     """[g, …] sums of the features of all nodes."""
-    if graphs.x.ndim == 1:
-        return _counted(graphs, graphs.x.astype(np.int64), int(graphs.x.max(initial=0)) + 1)
-    pooled: Floats = _pooling(graphs) @ graphs.x.astype(np.float32)
+    pooled: Floats = _pooling(graphs) @ dense_rows(graphs.x)
     return pooled
 
 
-def sizes(graphs: Graphs) -> Floats:
+def _sizes(graphs: Graphs) -> Floats:
     """[g, 2] number of nodes and of edges."""
     edges = np.bincount(graphs.owner[graphs.edges[0]], minlength=len(graphs.sizes))
     return np.stack([graphs.sizes, edges], axis=1).astype(np.float32)
 
 
-def _discrete(rows: npt.NDArray[Any]) -> Words:
-    """A number for each kind of row."""
-    if rows.ndim == 1:
-        return rows.astype(np.uint64)
-    _, kind = np.unique(rows, axis=0, return_inverse=True)
-    return kind.astype(np.uint64).ravel()
+def _with_units(summary: Callable[[Graphs], Floats]) -> Callable[[Graphs, int], Floats]:
+    """A summary of graphs with random units beside its columns.
+
+    With them, a class that is no linear function of the columns (an exclusive or, a range) is found
+    as well.
+    """
+
+    def expanded(graphs: Graphs, seed: int = 0) -> Floats:
+        columns = standardised(summary(graphs))
+        words = rng_for(seed, "rings/units").words((columns.shape[1] + 1) * _UNITS)
+        weights = (uniform(words) * 2 - 1).reshape(-1, _UNITS).astype(np.float32)
+        scale = np.float32(np.sqrt(3 / max(columns.shape[1], 1)))
+        units = np.maximum(columns @ weights[:-1] * scale + 2 * weights[-1], 0)
+        return np.concatenate([columns, units], axis=1)
+
+    return expanded
+
+
+def standardised(columns: Floats) -> Floats:
+    """Columns of mean 0 and variance 1; those that do not vary are left out."""
+    wide = columns.astype(np.float64)
+    mean, spread = wide.mean(axis=0), wide.std(axis=0)
+    # What differs by rounding only is a constant.
+    varies = spread > 1e-6 * (1 + np.abs(mean))
+    scaled: Floats = ((columns[:, varies] - mean[varies]) / spread[varies]).astype(np.float32)
+    return scaled
+
+
+# What can be said of a graph without looking at its structure, or hardly so.
+SHORTCUTS: dict[str, Callable[[Graphs, int], Floats]] = {
+    "pooled_features": _with_units(_pooled_features),
+    "degree_histogram": _with_units(_degree_histogram),
+    "sizes": _with_units(_sizes),
+}
 
 
 def _colour_counts(graphs: Graphs, colour: Words, bonds: Words, most: int) -> Floats:
@@ -114,12 +151,25 @@ def _hash(words: Words) -> Words:
 def _random_messages(graphs: Graphs, draws: Draws) -> Floats:
     """[g, …] node states summed over each graph, after every round of random message passing."""
     around, pool = _mean_of_neighbours(graphs), _pooling(graphs)
-    state = np.maximum(_random_layer(graphs.x.astype(np.float32), draws), 0)
+    inputs = [graphs.x]
+    if graphs.edge_attr is not None:
+        inputs.append(_mean_of_edges(graphs))
+    state = np.maximum(_random_layer(np.concatenate(inputs, axis=1), draws), 0)
     pooled = [pool @ state]
     for _ in range(ROUNDS):
         state = np.maximum(_random_layer(np.concatenate([state, around @ state], 1), draws), 0)
         pooled.append(pool @ state)
     return np.concatenate(pooled, axis=1)
+
+
+def _mean_of_edges(graphs: Graphs) -> Floats:
+    """[N, …] mean features of the edges at each node."""
+    nodes, edges = len(graphs.x), graphs.edges.shape[1]
+    degree = np.maximum(np.bincount(graphs.edges[0], minlength=nodes), 1)
+    values = (1 / degree[graphs.edges[0]]).astype(np.float32)
+    mean = csr_array((values, (graphs.edges[0], np.arange(edges))), shape=(nodes, edges))
+    rows: Floats = mean @ dense_rows(np.asarray(graphs.edge_attr))
+    return rows
 
 
 def _pooling(graphs: Graphs) -> csr_array:

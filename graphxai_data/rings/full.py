@@ -3,9 +3,8 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,34 +15,23 @@ from graphxai_data.columns import Ints
 from graphxai_data.disk import write_atomically
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.nn import GIN, GINE, DeepSets
-from graphxai_data.rings import embeddings
+from graphxai_data.rings.embeddings import SHORTCUTS, dense_rows
 from graphxai_data.rings.modes import MODES, Graphs, in_mode
 from graphxai_data.rings.probes import fold_of_group
-from graphxai_data.rings.quick import mean_complementarity, unmeasurable
+from graphxai_data.rings.quick import mean_complementarity, shuffled_labels, unmeasurable
 from graphxai_data.rings.sample import Sample
 from graphxai_data.rings.verdict import CONTROL, PROBES, Measurement, inconclusive, judge
-from graphxai_data.seeds import rng_for
+from graphxai_data.seeds import Draws, rng_for
 
 # With fewer, twelve comparisons cannot be separable at all: of two times six scores, one order in
 # 462 is as extreme as all of one mode above all of the other.
 FEWEST_RUNS = 6
-_HIDDEN, _LAYERS, _BATCH, _RATE = 64, 3, 32, 5e-3
+_MODEL = {"hidden": 64, "layers": 3}
+_BATCH, _RATE = 32, 5e-3
+# Complete graphs have so many pairs of nodes at most.
+_MOST_PAIRS = 10_000_000
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """What a shortcut sees of each graph [g, …]: a graph of one node, for the same training."""
-
-    rows: npt.NDArray[np.float32]
-
-    def as_graphs(self) -> Graphs:
-        """One node a graph, standardised."""
-        spread = self.rows.std(axis=0)
-        rows = (self.rows - self.rows.mean(axis=0)) / np.where(spread == 0, 1, spread)
-        nothing = np.empty((2, 0), np.int64)
-        return Graphs(rows.astype(np.float32), nothing, None, np.arange(len(rows) + 1))
 
 
 def full_check(
@@ -69,10 +57,10 @@ def full_check(
     whole_number("runs", runs, FEWEST_RUNS, 1000)
     whole_number("epochs", epochs, 1, 100_000)
     whole_number("graphs", graphs, 1, 10**9)
+    sample = _fewer(sample, graphs, rng_for(seed, "rings/full/sample"))
     if reason := unmeasurable(sample):
         return inconclusive("full", reason, graphs=len(sample))
-    sample = _fewer(sample, graphs)
-    settings = {"seed": seed, "graphs": len(sample), "epochs": epochs, "labels": _digest(sample)}
+    settings = {"seed": seed, "epochs": epochs, "model": _MODEL, "sample": _digest(sample)}
     kept = _Kept(resume, settings)
     names = (*MODES, *PROBES, CONTROL)
     for run in range(runs):
@@ -120,14 +108,21 @@ class _Kept:
 
 
 def _digest(sample: Sample) -> str:
-    parts = (sample.label, sample.group, sample.graphs.edges, sample.graphs.x)
+    graphs = sample.graphs
+    parts = [sample.label, sample.group, graphs.edges, graphs.x, graphs.node_ptr]
+    parts += [] if graphs.edge_attr is None else [graphs.edge_attr]
     return hashlib.sha256(b"".join(np.ascontiguousarray(p).tobytes() for p in parts)).hexdigest()
 
 
-def _fewer(sample: Sample, most: int) -> Sample:
+def _fewer(sample: Sample, most: int, draws: Draws) -> Sample:
+    """Whole groups at random, until there are enough graphs."""
+    pairs = float(np.square(sample.graphs.sizes.astype(float)).mean())
+    most = min(most, max(1, int(_MOST_PAIRS / pairs)))
     if len(sample) <= most:
         return sample
-    chosen = np.unique(np.linspace(0, len(sample) - 1, most).astype(np.int64))
+    groups, member = np.unique(sample.group, return_inverse=True)
+    place = np.argsort(draws.permutation(len(groups)))[member.ravel()]
+    chosen = np.sort(np.argsort(place, kind="stable")[:most])
     return Sample(sample.graphs.take(chosen), sample.label[chosen], sample.group[chosen])
 
 
@@ -138,16 +133,18 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
     if name in MODES:
         graphs = in_mode(sample.graphs, name, draws)
     elif name == CONTROL:
-        graphs, label = sample.graphs, label[draws.permutation(len(label))]
+        graphs, label = sample.graphs, shuffled_labels(sample, draws)
     else:
-        graphs = Vectors(getattr(embeddings, name)(sample.graphs)).as_graphs()
+        # A shortcut is a graph of one node: the same training, nothing to see but its columns.
+        rows = SHORTCUTS[name](sample.graphs, seed)
+        graphs = Graphs(rows, np.empty((2, 0), np.int64), None, np.arange(len(label) + 1))
     # The split of a run is the same in every mode.
     held_out = (
         fold_of_group(sample.label, sample.group, rng_for(seed, "rings/full/split", run)) == 0
     )
     _, label = np.unique(label, return_inverse=True)
-    attributes = None if graphs.edge_attr is None else _dense(graphs.edge_attr)
-    dense = replace(graphs, x=_dense(graphs.x), edge_attr=attributes)
+    attributes = None if graphs.edge_attr is None else dense_rows(graphs.edge_attr)
+    dense = replace(graphs, x=_scaled(dense_rows(graphs.x)), edge_attr=attributes)
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     # Layers draw their weights from torch's own generator: it gets a seed, and its state back.
     with torch.random.fork_rng(devices=[]):
@@ -161,20 +158,20 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
     return float(np.mean([right[label[test] == c].mean() for c in np.unique(label[test])]))
 
 
-def _dense(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """[rows, width] of features that may be class ids."""
-    if rows.ndim == 2:
-        return rows.astype(np.float32)
-    return np.eye(int(rows.max(initial=0)) + 1, dtype=np.float32)[rows.astype(np.int64)]
+def _scaled(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Columns divided by their root mean square: zero stays zero, and none is huge."""
+    size = np.sqrt(np.square(x.astype(np.float64)).mean(axis=0))
+    scaled: npt.NDArray[np.float32] = (x / np.where(size == 0, 1, size)).astype(np.float32)
+    return scaled
 
 
 def _model_for(graphs: Graphs, classes: int) -> nn.Module:
     width = graphs.x.shape[1]
     if graphs.edges.shape[1] == 0:
-        return DeepSets(width, classes, _HIDDEN, _LAYERS)
+        return DeepSets(width, classes, **_MODEL)
     if graphs.edge_attr is None:
-        return GIN(width, classes, _HIDDEN, _LAYERS)
-    return GINE(width, graphs.edge_attr.shape[1], classes, _HIDDEN, _LAYERS)
+        return GIN(width, classes, **_MODEL)
+    return GINE(width, graphs.edge_attr.shape[1], classes, **_MODEL)
 
 
 def _tensors(graphs: Graphs) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphxai_data.disk import explained_disk_errors, write_atomically
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, whole_number
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings.quick import quick_check
 from graphxai_data.rings.sample import Sample, sample_build, sample_dataset
 from graphxai_data.rings.verdict import Claims, Measurement
+from graphxai_data.seeds import MAX_SEED
 
 
 def check(
@@ -31,8 +32,11 @@ def check(
     """
     if depth not in ("quick", "full"):
         raise InputError(f"unknown depth '{depth}'; known: quick, full")
-    if depth == "quick" and options:
-        raise InputError(f"the quick check takes no option {next(iter(options))}")
+    allowed = ("runs", "graphs", "epochs", "progress", "resume") if depth == "full" else ()
+    for option in options:
+        if option not in allowed:
+            takes = ", ".join(allowed) or "none"
+            raise InputError(f"the {depth} check takes no option '{option}'; it takes {takes}")
     if not isinstance(dataset_or_folder, str | Path):
         return _measure(sample_dataset(dataset_or_folder), depth, seed, **options)
     folder = Path(dataset_or_folder).expanduser()
@@ -95,6 +99,7 @@ def required_failures(found: Measurement, recipe: Recipe) -> list[str]:
 def _measure(
     sample: Sample, depth: Literal["quick", "full"], seed: int, **options: Any
 ) -> Measurement:
+    whole_number("seed", seed, 0, MAX_SEED)
     if depth == "quick":
         return quick_check(sample, seed)
     # torch is needed only here.

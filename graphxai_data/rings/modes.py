@@ -5,7 +5,7 @@
 | original | kept | kept | kept |
 | empty_graph | none | none | kept |
 | complete_graph | all | zero | kept |
-| random_graph | as many, anywhere | those of its edges, dealt out anew | kept |
+| random_graph | as many (undirected), anywhere | those of its edges, dealt out anew | kept |
 | random_connected_graph | as many, joining all nodes (at least n - 1) | likewise | kept |
 | empty_features | kept | kept | zero |
 | complete_features | kept | kept | the number of the node, one-hot |
@@ -13,10 +13,11 @@
 | noise_features | kept | kept | standard normal (of class ids: uniform) |
 
 Edge features belong to the structure: what takes edges away takes them, too, and what changes node
-features leaves them.
+features leaves them. Edges are undirected here, and loops do not count.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,23 @@ class Graphs:
         return Graphs(self.x[nodes], self.edges[:, edges] + shift, attributes, node_ptr)
 
 
+def tidy_edges(
+    edges: Ints, attributes: npt.NDArray[Any] | None, nodes: int
+) -> tuple[Ints, npt.NDArray[Any] | None]:
+    """Edges in both directions, sorted, each once, none from a node to itself.
+
+    An edge without its reverse gets one with the same features.
+    """
+    if edges.size and not 0 <= edges.min() <= edges.max() < nodes:
+        raise InputError(f"an edge ends at node {edges.max()}, but there are {nodes} nodes")
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    _, first = np.unique(both[0] * nodes + both[1], return_index=True)
+    first = first[both[0, first] != both[1, first]]
+    if attributes is not None:
+        attributes = attributes[first % edges.shape[1]] if len(first) else attributes[:0]
+    return both[:, first], attributes
+
+
 def _spans(begins: Ints, lengths: Ints) -> Ints:
     """The numbers from each begin on, as many as its length says."""
     ends = pointers(lengths)
@@ -97,6 +115,7 @@ def _new_features(
     graphs: Graphs, mode: str, draws: Draws, max_nodes: int | None
 ) -> npt.NDArray[np.generic]:
     x, nodes = graphs.x, len(graphs.x)
+    as_float = x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
     if mode == "empty_features":
         return np.zeros_like(x)
     if mode == "shuffled_features":
@@ -110,10 +129,10 @@ def _new_features(
         width = largest if max_nodes is None else max_nodes
         if width < largest:
             raise InputError(f"max_nodes is {width}, but a graph has {largest} nodes")
-        return np.eye(width, dtype=x.dtype)[number]
+        return np.eye(width, dtype=as_float)[number]
     if x.ndim == 1:
         return below(draws.words(nodes), int(x.max(initial=0)) + 1).astype(x.dtype)
-    return _normal(x.size, draws).reshape(x.shape).astype(x.dtype)
+    return _normal(x.size, draws).reshape(x.shape).astype(as_float)
 
 
 def _normal(count: int, draws: Draws) -> npt.NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, whole_number
 from graphxai_data.seeds import Draws, rng_for
 
 Floats = npt.NDArray[np.float64]
@@ -42,6 +42,11 @@ class Comparison(NamedTuple):
     wilcoxon: float
     wilcoxon_p: float
     separable: bool
+
+    @property
+    def above(self) -> bool:
+        """Whether the first mode is separably better: in the mean, and in most pairs of runs."""
+        return self.separable and self.difference > 0 and self.cliffs_delta > 0
 
 
 @dataclass
@@ -79,7 +84,10 @@ def separability(
             least as extreme as what was observed.
         seed: of the permutations.
     """
+    whole_number("permutations", permutations, 1, 10**7)
     pairs = list(combinations(scores, 2)) if pairs is None else pairs
+    for mode in {mode for pair in pairs for mode in pair} - set(scores):
+        raise InputError(f"no scores of mode '{mode}'; there are those of {', '.join(scores)}")
     for mode, values in scores.items():
         if len(values) < 2 or not np.isfinite(values).all():
             raise InputError(f"mode '{mode}': expected two finite scores or more, got {values}")

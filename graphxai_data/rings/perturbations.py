@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from graphxai_data.errors import InputError
-from graphxai_data.rings.modes import MODES, Graphs, in_mode
+from graphxai_data.rings.modes import MODES, Graphs, in_mode, tidy_edges
 from graphxai_data.seeds import rng_for
 from graphxai_data.typed_table import nearest
 
@@ -42,13 +42,15 @@ class Perturbation(BaseTransform):
         result = data.clone()
         result.x = torch.from_numpy(np.ascontiguousarray(changed.x)).to(data.x.device)
         if changed.edges is not graphs.edges:
+            # Other values of edges (weights, masks) are about edges that are gone.
+            for key in set(data.edge_attrs()) - {"edge_index", "edge_attr"}:
+                del result[key]
             result.edge_index = torch.from_numpy(changed.edges).to(data.edge_index.device)
             if changed.edge_attr is not None:
                 attributes = torch.from_numpy(np.ascontiguousarray(changed.edge_attr))
                 result.edge_attr = attributes.to(data.edge_attr.device)
-            if "edge_mask" in data:
-                # A rationale of edges that are gone is none.
-                del result.edge_mask
+            if isinstance(data, Batch):
+                _mend_slices(result, changed)
         return result
 
     def __repr__(self) -> str:
@@ -60,13 +62,26 @@ def perturb(data: Any, mode: str, seed: int = 0, max_nodes: int | None = None) -
     return Perturbation(mode, seed, max_nodes)(data)
 
 
+def _mend_slices(batch: Batch, graphs: Graphs) -> None:
+    """Tell a batch where the edges of each of its graphs are now, so that it can be taken apart."""
+    edge_ptr = torch.from_numpy(np.searchsorted(graphs.edges[0], graphs.node_ptr))
+    for book in (batch._slice_dict, batch._inc_dict):
+        for key in [key for key in book if key not in batch]:
+            del book[key]
+    for key in ("edge_index", "edge_attr"):
+        if key in batch._slice_dict:
+            batch._slice_dict[key] = edge_ptr
+
+
 def _graphs_of(data: Data) -> Graphs:
     if data.x is None or data.edge_index is None:
         raise InputError("a graph needs x and edge_index to be perturbed")
     x = data.x.detach().cpu().numpy()
+    x = x[:, None] if x.ndim == 1 else x
     ptr = data.ptr.cpu().numpy() if "ptr" in data else np.array([0, len(x)])
     attributes = data.edge_attr.detach().cpu().numpy() if data.edge_attr is not None else None
-    return Graphs(x, data.edge_index.cpu().numpy(), attributes, ptr.astype(np.int64))
+    edges, attributes = tidy_edges(data.edge_index.cpu().numpy(), attributes, len(x))
+    return Graphs(x, edges, attributes, ptr.astype(np.int64))
 
 
 def _fingerprint(graphs: Graphs) -> str:

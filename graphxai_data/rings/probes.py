@@ -1,22 +1,22 @@
 """Linear probes: how well can a class be read off the vectors of graphs? Cross-validated ridge."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.columns import Ints
-from graphxai_data.seeds import Draws, rng_for, uniform
+from graphxai_data.rings.embeddings import standardised
+from graphxai_data.seeds import Draws, rng_for
 
 Floats = npt.NDArray[np.float32]
 
 FOLDS = 5
 REPEATS = 2
-# Relative to the mean square of a column; nothing is tuned, so no mode can be tuned better.
-_RIDGE = 0.03
-# Few columns get random units beside them, so that a class that is no linear function of them (an
-# exclusive or, a range) is found as well; many columns have such combinations among them.
-_FEW, _UNITS = 64, 256
+# The more columns there are for each graph, the less each may say. Nothing is tuned, so no mode can
+# be tuned better.
+_RIDGE_PER_COLUMN = 0.3
 
 
 def fold_of_group(label: Ints, group: Ints, draws: Draws, folds: int = FOLDS) -> Ints:
@@ -30,59 +30,47 @@ def fold_of_group(label: Ints, group: Ints, draws: Draws, folds: int = FOLDS) ->
     return fold[member.ravel()]
 
 
-def scores(
-    columns_of_mode: dict[str, Floats], label: Ints, group: Ints, seed: int = 0
-) -> dict[str, list[float]]:
-    """Balanced accuracy of each mode's probe on each fold, in `REPEATS` ways to cut folds.
+def scores(vectors: Floats, labels: Ints, group: Ints, seed: int = 0) -> npt.NDArray[np.float64]:
+    """[k, runs] balanced accuracy of a probe on each fold, in `REPEATS` ways to cut folds.
 
-    The i-th scores of two modes are of the same fold, and so a pair.
+    Args:
+        vectors: [g, …] one for each graph.
+        labels: [k, g] classes of the graphs, or k ways to deal them out; folds are those of the
+            first.
+        group: [g] graphs of one group are in one fold.
+        seed: of the folds; the i-th scores of two modes are of the same fold, and so a pair.
     """
-    classes, label = np.unique(label, return_inverse=True)
-    prepared = {mode: _prepared(x, seed) for mode, x in columns_of_mode.items()}
-    found: dict[str, list[float]] = {mode: [] for mode in columns_of_mode}
+    classes, found = np.unique(labels, return_inverse=True)
+    found = found.reshape(labels.shape)
+    x = np.concatenate([standardised(vectors), np.ones((len(vectors), 1), np.float32)], axis=1)
+    targets = np.eye(len(classes), dtype=np.float32)[found]
+    shares = targets[0].mean(axis=0)  # dealt out anew, classes are as frequent as before
+    runs = []
     for repeat in range(REPEATS):
-        fold = fold_of_group(label, group, rng_for(seed, "rings/folds", repeat))
-        for mode, x in prepared.items():
-            found[mode] += _cross_validated(x, label, fold, len(classes))
-    return found
+        fold = fold_of_group(found[0], group, rng_for(seed, "rings/folds", repeat))
+        for votes, part in _held_out_votes(x, targets - shares, fold):
+            # A linear model of the probability of a class; divided by its share, rare classes
+            # count as much as frequent ones.
+            guesses = (votes / shares).argmax(axis=2)
+            runs.append([_balanced_accuracy(*row) for row in zip(guesses, found[:, part])])  # noqa: B905
+    return np.array(runs).T
 
 
-def _cross_validated(x: Floats, label: Ints, fold: Ints, classes: int) -> list[float]:
-    # Each fold's part of the normal equations once; training sets are sums of them.
-    targets = np.eye(classes, dtype=np.float32)[label]
-    # Classes weigh the same however rare they are.
-    weight = (len(label) / (classes * np.bincount(label, minlength=classes)))[label]
-    weighted = x * np.sqrt(weight)[:, None].astype(np.float32)
-    centred = (targets - 1 / classes) * np.sqrt(weight)[:, None].astype(np.float32)
+def _held_out_votes(x: Floats, targets: Floats, fold: Ints) -> Iterator[tuple[Floats, Any]]:
+    """For each fold, what a ridge regression on the others says of it: [k, part, classes]."""
+    ways, graphs, classes = targets.shape
+    columns = targets.transpose(1, 0, 2).reshape(graphs, ways * classes)
     parts = [fold == f for f in range(FOLDS)]
-    grams = [weighted[p].T @ weighted[p] for p in parts]
-    crosses = [weighted[p].T @ centred[p] for p in parts]
-    gram_of_all, cross_of_all = np.sum(grams, axis=0), np.sum(crosses, axis=0)
-    results = []
-    for test in range(FOLDS):
-        gram, cross = gram_of_all - grams[test], cross_of_all - crosses[test]
-        ridge = _RIDGE * float(np.trace(gram)) / len(gram)
+    # Each fold's part of the normal equations once; training sets are sums of them.
+    grams = [x[p].T @ x[p] for p in parts]
+    crosses = [x[p].T @ columns[p] for p in parts]
+    for i, part in enumerate(parts):
+        gram, cross = np.sum(grams, axis=0) - grams[i], np.sum(crosses, axis=0) - crosses[i]
+        ridge = _RIDGE_PER_COLUMN * float(np.trace(gram)) / (graphs - int(part.sum()))
         solution = np.linalg.solve(gram + ridge * np.eye(len(gram), dtype=np.float32), cross)
-        results.append(_balanced_accuracy(x[parts[test]] @ solution, label[parts[test]]))
-    return results
+        yield (x[part] @ solution).reshape(-1, ways, classes).transpose(1, 0, 2), part
 
 
-def _balanced_accuracy(votes: Floats, label: Ints) -> float:
-    right = votes.argmax(axis=1) == label
-    present = np.unique(label)
-    return float(np.mean([right[label == c].mean() for c in present]))
-
-
-def _prepared(x: Floats, seed: int) -> Floats:
-    """Standardised columns with a constant, and random units where there are few."""
-    mean, spread = x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
-    # What differs by rounding only is a constant.
-    varies = spread > 1e-6 * (1 + np.abs(mean))
-    x = ((x[:, varies] - mean[varies]) / spread[varies]).astype(np.float32)
-    blocks: Sequence[Floats] = [x, np.ones((len(x), 1), np.float32)]
-    if 0 < x.shape[1] <= _FEW:
-        words = rng_for(seed, "rings/units").words((x.shape[1] + 1) * _UNITS)
-        weights = (uniform(words) * 2 - 1).reshape(-1, _UNITS).astype(np.float32)
-        hidden = x @ (weights[:-1] * np.sqrt(3 / x.shape[1])) + 2 * weights[-1]
-        blocks = [*blocks, np.maximum(hidden, 0)]
-    return np.concatenate(blocks, axis=1).astype(np.float32)
+def _balanced_accuracy(guess: Ints, label: Ints) -> float:
+    right = guess == label
+    return float(np.mean([right[label == c].mean() for c in np.unique(label)]))

@@ -1,6 +1,5 @@
 """The graphs that a check looks at, from a build or from any PyG dataset."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from graphxai_data.columns import (
 )
 from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
-from graphxai_data.rings.modes import Graphs
+from graphxai_data.rings.modes import Graphs, tidy_edges
 from graphxai_data.shards import ShardReader
 
 # So many nodes and edges at most, and so many graphs: enough to tell, and memory stays flat.
@@ -64,33 +63,55 @@ def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> S
     return _joined(pieces)
 
 
-def sample_dataset(dataset: Iterable[Any], most: int = MOST_GRAPHS) -> Sample:
-    """Graphs of a PyG dataset: `x`, `edge_index`, `y`, perhaps `edge_attr` and `group`."""
-    pieces = []
-    for number, data in enumerate(dataset):
-        if number == most:
-            break
-        if data.x is None or data.y is None or data.y.numel() != 1:
-            raise InputError(f"graph {number}: needs x, and one class in y")
-        edges = np.asarray(data.edge_index, np.int64)
-        order = np.lexsort(edges[::-1])
-        attributes = getattr(data, "edge_attr", None)
-        group = getattr(data, "group", None)
-        pieces.append(
-            Sample(
-                Graphs(
-                    np.asarray(data.x, np.float32),
-                    edges[:, order],
-                    None if attributes is None else np.asarray(attributes)[order],
-                    np.array([0, len(data.x)]),
-                ),
-                np.asarray(data.y, np.int64).reshape(1),
-                np.array([number if group is None else int(group)]),
+def sample_dataset(dataset: Any, most: int = MOST_GRAPHS) -> Sample:
+    """Graphs of a PyG dataset, evenly spread over it.
+
+    Each has `x`, `edge_index` and one class in `y`; perhaps `edge_attr`, and a `group`.
+    """
+    count = len(dataset)
+    if count == 0:
+        raise InputError("a dataset without graphs cannot be checked")
+    chosen = np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)).tolist()
+    pieces = [_read_data(dataset[i], i) for i in chosen]
+    widths = {(p.graphs.x.shape[1], _width(p.graphs.edge_attr)) for p in pieces}
+    if len(widths) > 1:
+        raise InputError(
+            "graphs differ in the number of their node and edge features: "
+            + ", ".join(
+                f"{x} and {e if e is not None else 'none'}" for x, e in sorted(widths, key=str)
             )
         )
-    if not pieces:
-        raise InputError("a dataset without graphs cannot be checked")
     return _joined(pieces)
+
+
+def _width(attributes: npt.NDArray[Any] | None) -> int | None:
+    return None if attributes is None else int(attributes.shape[1])
+
+
+def _read_data(data: Any, number: int) -> Sample:
+    """One graph of a PyG dataset, its edges in both directions."""
+    x, y, edges = (getattr(data, key, None) for key in ("x", "y", "edge_index"))
+    if x is None or y is None or edges is None or np.asarray(y).size != 1 or len(x) == 0:
+        raise InputError(f"graph {number}: needs nodes with x, an edge_index, and one class in y")
+    label = float(np.asarray(y).ravel()[0])
+    if not label.is_integer():
+        raise InputError(f"graph {number}: class {label} is not a whole number")
+    attributes, group = (getattr(data, key, None) for key in ("edge_attr", "group"))
+    rows = None if attributes is None else _as_rows(attributes)
+    try:
+        ends, rows = tidy_edges(np.asarray(edges, np.int64), rows, len(x))
+    except InputError as error:
+        raise InputError(f"graph {number}: {error}") from None
+    return Sample(
+        Graphs(_as_rows(x), ends, rows, np.array([0, len(x)])),
+        np.array([int(label)]),
+        np.array([number if group is None else int(group)]),
+    )
+
+
+def _as_rows(values: Any) -> npt.NDArray[np.float32]:
+    rows = np.asarray(values, np.float32)
+    return rows[:, None] if rows.ndim == 1 else rows
 
 
 def _cut(columns: Columns, chosen: Ints) -> Sample:
@@ -117,7 +138,7 @@ def _joined(pieces: list[Sample]) -> Sample:
     graphs = Graphs(
         _kinds(np.concatenate([part.x for part in parts])),
         np.concatenate([p.edges + o for p, o in zip(parts, offsets[:-1], strict=True)], axis=1),
-        np.concatenate(attributes) if len(attributes) == len(parts) else None,
+        _kinds(np.concatenate(attributes)) if attributes else None,
         pointers(np.concatenate([part.sizes for part in parts])),
     )
     return Sample(

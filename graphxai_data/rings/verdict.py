@@ -5,8 +5,8 @@ than shortcuts that need none (pooled features, degrees, sizes).
 P2, feature-topology interdependence: it does separably better than without its structure, and than
 without its features.
 
-A principle passes if the original is separably above every rival; it fails if a rival does as well
-though something was learnt; otherwise nothing can be said.
+A principle passes if the original is separably above every rival; it fails if a rival does as well,
+or solves what the original does not; otherwise nothing can be said.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from graphxai_data.disk import write_atomically
-from graphxai_data.errors import DamagedError
+from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
 from graphxai_data.rings.permutation_tests import ALPHA, Comparison, separability
 from graphxai_data.typed_table import parse_table
@@ -112,7 +112,8 @@ class Measurement:
             principles = {
                 key: parse_table(Verdict, plain.pop(key), str(path), key) for key in ("p1", "p2")
             }
-            claimed = Claims(**plain.pop("claimed"))
+            stated = {k: v for k, v in plain.pop("claimed").items() if v is not None}
+            claimed = parse_table(Claims, stated, str(path), "claimed")
             rest = {key: value for key, value in plain.items() if value is not None}
             found = parse_table(cls, {**rest, "principles": {}}, str(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -123,45 +124,58 @@ class Measurement:
 
 
 def judge(
-    scores: Mapping[str, Sequence[float]], alpha: float = ALPHA
+    scores: Mapping[str, Sequence[float]], alpha: float = ALPHA, least_learnt: float = 0.0
 ) -> tuple[dict[str, Verdict], list[Comparison]]:
-    """Verdicts on P1 and P2, and the comparisons behind them.
+    """Verdicts on P1 and P2, and the comparisons of the original with every rival behind them.
 
     Args:
         scores: of "original", of the control "shuffled_labels", and of as many of the modes and
             probes as were tried; runs in the same order.
         alpha: level of separability.
+        least_learnt: how far above the control, in the mean, counts as learnt; for scores whose
+            runs share their graphs, and so are not as independent as the tests take them to be.
     """
+    for name in ("original", CONTROL):
+        if name not in scores:
+            raise InputError(f"no scores of '{name}': without them nothing can be judged")
     rivals = [mode for mode in scores if mode != "original"]
     comparisons = separability(scores, [("original", rival) for rival in rivals], alpha)
     against = {c.second: c for c in comparisons}
     mean = {mode: float(np.mean(values)) for mode, values in scores.items()}
-    control = against[CONTROL]
-    if not (control.separable and control.difference > 0):
-        reason = (
-            f"nothing was learnt: the original scores {mean['original']:.3f}, with shuffled labels "
-            f"{mean[CONTROL]:.3f}"
-        )
-        return dict.fromkeys(RIVALS, Verdict("inconclusive", reason)), comparisons
     verdicts = {}
     for principle, names in RIVALS.items():
-        verdicts[principle] = _verdict([against[name] for name in names if name in against], mean)
+        tried = [name for name in names if name in scores]
+        if against[CONTROL].above and against[CONTROL].difference > least_learnt:
+            verdicts[principle] = _verdict([against[name] for name in tried], mean)
+        else:
+            against_control = separability(scores, [(name, CONTROL) for name in tried], alpha)
+            solved = [c.first for c in against_control if c.above and c.difference > least_learnt]
+            verdicts[principle] = _nothing_learnt(solved, mean)
     return verdicts, comparisons
 
 
+def _nothing_learnt(solved: list[str], mean: dict[str, float]) -> Verdict:
+    """The original is at chance; a rival that is not solves the task without what is claimed."""
+    numbers = f"the original scores {mean['original']:.3f}, shuffled labels {mean[CONTROL]:.3f}"
+    if not solved:
+        return Verdict("inconclusive", f"nothing was learnt: {numbers}")
+    best = max(solved, key=mean.__getitem__)
+    return Verdict("fail", f"{best} solves it with {mean[best]:.3f}, while {numbers}")
+
+
 def _verdict(comparisons: list[Comparison], mean: dict[str, float]) -> Verdict:
-    best = max(comparisons, key=lambda c: mean[c.second])
+    equals = [c for c in comparisons if c.difference <= _AS_GOOD]
+    doubtful = [c for c in comparisons if not c.above]
+    decisive = max(equals or doubtful or comparisons, key=lambda c: mean[c.second])
     numbers = (
-        f"the original scores {mean['original']:.3f}, the best rival, {best.second}, "
-        f"{mean[best.second]:.3f} (corrected p {best.ks_p:.2g})"
+        f"the original scores {mean['original']:.3f}, {decisive.second} "
+        f"{mean[decisive.second]:.3f} (corrected p {decisive.ks_p:.2g})"
     )
-    doubtful = [c.second for c in comparisons if not (c.separable and c.difference > 0)]
-    if not doubtful:
-        return Verdict("pass", f"separably above every rival: {numbers}")
-    equals = [c for c in comparisons if c.second in doubtful and c.difference <= _AS_GOOD]
     if equals:
         return Verdict("fail", f"a rival does as well: {numbers}")
-    return Verdict("inconclusive", f"not separable from {', '.join(doubtful)}: {numbers}")
+    if doubtful:
+        return Verdict("inconclusive", f"a rival is not separably below: {numbers}")
+    return Verdict("pass", f"separably above every rival, of which the best: {numbers}")
 
 
 def inconclusive(depth: Literal["quick", "full"], reason: str, **known: Any) -> Measurement:

@@ -133,3 +133,13 @@ def test_any_metric_of_scikit_learn_may_be_used_and_others_are_named() -> None:
         mode_complementarity(path, "resistance")
     with pytest.raises(InputError, match="unknown norm 'L2'"):
         mode_complementarity(path, norm="L2")
+
+
+def test_one_graph_that_is_not_a_number_leaves_the_others_alone() -> None:
+    x = np.array([[np.nan], [1.0], [2.0], [1.0], [2.0], [4.0], [np.inf], [0.0]])
+    edges = np.array([[0, 1, 3, 4, 6], [1, 2, 4, 5, 7]])
+    for metric in ("euclidean", "cityblock"):
+        found = mode_complementarities(x, edges, [0, 3, 6, 8], feature_metric=metric)
+        assert np.isnan(found).tolist() == [True, False, True]
+    with pytest.raises(InputError, match="an edge ends at node 7, but there are 3 nodes"):
+        mode_complementarities(x[:3], edges[:, [4]], [0, 3])

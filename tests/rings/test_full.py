@@ -94,6 +94,10 @@ def test_the_command_trains_and_writes(
     assert {len(s) for s in found["scores"].values()} == {6}
     assert "(full)" in result.stdout
     assert not list(folder.glob(".rings*"))
+    few = cli("rings", folder, "--graphs", 1)
+    assert few.exit_code == 0
+    assert "one class only" in few.stdout
+    assert not (folder / "rings.svg").exists()
 
 
 def test_models_do_not_care_about_the_order_of_nodes_or_the_batch() -> None:

@@ -9,7 +9,14 @@ from torch_geometric.utils import is_undirected
 
 from graphxai_data.errors import InputError
 from graphxai_data.rings import Perturbation, perturb
-from graphxai_data.rings.modes import FEATURE_FREE, MODES, STRUCTURE_FREE, Graphs, in_mode
+from graphxai_data.rings.modes import (
+    FEATURE_FREE,
+    MODES,
+    STRUCTURE_FREE,
+    Graphs,
+    in_mode,
+    tidy_edges,
+)  # fmt: skip
 from graphxai_data.seeds import rng_for
 
 
@@ -161,6 +168,32 @@ def test_transforms_take_graphs_and_batches_and_leave_them_as_they_were(mode: st
         assert torch.equal(changed.x, again.x)
         assert torch.equal(changed.edge_index, again.edge_index)
         assert ("edge_mask" in changed) == (mode not in STRUCTURE_FREE)
+        if isinstance(data, Batch):
+            parts = changed.to_data_list()
+            assert [p.num_nodes for p in parts] == [7, 9]
+            assert all(p.validate() for p in parts)
+            again = Batch.from_data_list(parts)
+            assert torch.equal(again.edge_index, changed.edge_index)
+            assert torch.equal(again.x, changed.x)
+
+
+def test_edge_weights_go_with_their_edges_and_whole_numbers_become_noise() -> None:
+    data = _data(1)
+    data.edge_weight = torch.ones(data.edge_index.shape[1])
+    data.x = torch.arange(14).reshape(7, 2)
+    assert "edge_weight" not in perturb(data, "complete_graph")
+    assert "edge_weight" in perturb(data, "noise_features")
+    noise = perturb(data, "noise_features").x
+    assert noise.dtype == torch.float32
+    assert len(noise.unique()) == 14
+
+
+def test_one_way_edges_and_loops_are_read_as_undirected_graphs() -> None:
+    edges, weights = tidy_edges(
+        np.array([[2, 0, 1, 1], [0, 1, 1, 0]]), np.array([[5.0], [6.0], [7.0], [8.0]]), 3
+    )
+    assert edges.T.tolist() == [[0, 1], [0, 2], [1, 0], [2, 0]]
+    assert weights.ravel().tolist() == [6.0, 5.0, 8.0, 5.0]
 
 
 def test_seeds_and_graphs_change_what_is_random() -> None:

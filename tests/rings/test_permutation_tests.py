@@ -80,3 +80,7 @@ def test_the_same_seed_gives_the_same_table() -> None:
 def test_too_few_scores_are_refused() -> None:
     with pytest.raises(InputError, match="mode 'a': expected two finite scores or more"):
         separability({"a": [0.5], "b": [0.5, 0.6]})
+    with pytest.raises(InputError, match="no scores of mode 'c'; there are those of a, b"):
+        separability({"a": [0.5, 0.6], "b": [0.5, 0.6]}, pairs=[("a", "c")])
+    with pytest.raises(InputError, match="permutations"):
+        separability({"a": [0.5, 0.6], "b": [0.5, 0.6]}, permutations=0)

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ from torch_geometric.data import Data
 from graphxai_data import DiHaloBenzene
 from graphxai_data.build import build
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
-from graphxai_data.rings import check
+from graphxai_data.rings import check, judge
 from graphxai_data.rings.modes import Graphs
 from graphxai_data.rings.probes import fold_of_group
+from graphxai_data.rings.quick import shuffled_labels
 from graphxai_data.rings.sample import sample_dataset
 from graphxai_data.rings.verdict import Measurement, Verdict
 from graphxai_data.seeds import rng_for
@@ -116,7 +118,7 @@ assert "torch" not in sys.modules
     assert (tmp_path / "ba2motif" / "seed-0" / "rings.json").is_file()
 
 
-def _one(x: object, edges: list, y: int) -> Data:
+def _one(x: object, edges: list, y: float) -> Data:
     return Data(
         x=torch.tensor(x, dtype=torch.float32),
         edge_index=torch.tensor(edges, dtype=torch.long).reshape(-1, 2).T,
@@ -148,14 +150,139 @@ def test_graphs_without_edges_and_with_constant_features_say_nothing(nodes: int)
 
 
 def test_graphs_without_a_class_and_no_graphs_at_all_are_refused() -> None:
-    with pytest.raises(InputError, match="graph 0: needs x, and one class in y"):
+    with pytest.raises(InputError, match="graph 0: needs nodes with x, an edge_index, and one"):
         check([Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0, dtype=torch.long))])
     with pytest.raises(InputError, match="without graphs"):
         check([])
     with pytest.raises(InputError, match="unknown depth 'deep'"):
         check([], depth="deep")
-    with pytest.raises(InputError, match="takes no option runs"):
+    with pytest.raises(InputError, match="the quick check takes no option 'runs'"):
         check(planted("both"), runs=3)
+    with pytest.raises(InputError, match="the full check takes no option 'rums'; it takes runs"):
+        check(planted("both"), depth="full", rums=3)
+    with pytest.raises(InputError, match="graph 0: class 0.5 is not a whole number"):
+        check([_one([[1.0]], [], 0.5)])
+    with pytest.raises(InputError, match="graph 0: an edge ends at node 7, but there are 1 nodes"):
+        check([_one([[1.0]], [[0, 7]], 0)])
+    with pytest.raises(InputError, match="graphs differ in the number of their node and edge"):
+        check([_one([[1.0]], [], 0), _one([[1.0, 2.0]], [], 0)])
+    with pytest.raises(InputError, match="seed"):
+        check(planted("both"), seed=-1)
+
+
+def _marked_trees(count: int, leak: float, seed: int = 0) -> list[Data]:
+    """Two marked nodes of a random tree, adjacent or not; perhaps larger trees in one class."""
+    rng = np.random.default_rng(seed)
+    graphs = []
+    for i in range(count):
+        label = i % 2
+        nodes = int(rng.integers(10, 16)) + int(leak * 10 * label)
+        parent = [int(rng.integers(0, k)) for k in range(1, nodes)]
+        edges = [(k + 1, p) for k, p in enumerate(parent)]
+        pairs = set(edges)
+        while True:
+            a, b = sorted(rng.choice(nodes, 2, replace=False).tolist(), reverse=True)
+            if ((a, b) in pairs) == bool(label):
+                break
+        kinds = rng.integers(0, 3, nodes)
+        kinds[[a, b]] = 3
+        graphs.append(_one(np.eye(4)[kinds].tolist(), [*edges, *(e[::-1] for e in edges)], label))
+    return graphs
+
+
+@pytest.mark.parametrize("leak", [0.0, 0.3])
+def test_a_weak_shortcut_does_not_hide_that_both_are_needed(leak: float) -> None:
+    found = check(_marked_trees(600, leak))
+    mean = {mode: np.mean(scores) for mode, scores in found.scores.items()}
+    assert mean["original"] > max(mean["sizes"], mean["empty_graph"]) + 0.05
+    assert (found.p1, found.p2) == ("pass", "pass")
+
+
+def test_three_unequal_classes_and_edge_features_are_told_apart() -> None:
+    """The class is the kind of the one marked edge: structure, in rare and frequent classes."""
+    rng = np.random.default_rng(0)
+    graphs = []
+    for i in range(900):
+        label = 0 if i % 10 else 1 + i // 10 % 2
+        edges = [(k, k + 1) for k in range(7)]
+        kinds = rng.integers(3, 6, 7)
+        kinds[int(rng.integers(7))] = label
+        graph = _one([[1.0]] * 8, [*edges, *(e[::-1] for e in edges)], label)
+        graph.edge_attr = torch.from_numpy(np.eye(6)[np.tile(kinds, 2)]).float()
+        graphs.append(graph)
+    # 45 graphs of the rare classes are too few to tell
+    assert check(graphs).p1 == "inconclusive"
+    rare = [g for g in graphs if int(g.y) > 0]
+    found = check([*graphs, *rare])
+    # A random graph has the same edge features, which are enough; constant features are not needed.
+    assert (found.p1, found.p2) == ("fail", "fail")
+    mean = {mode: np.mean(scores) for mode, scores in found.scores.items()}
+    assert mean["original"] > 0.95
+    assert mean["random_graph"] > 0.95
+    assert mean["empty_graph"] < 0.5
+
+
+def test_dense_edge_features_are_looked_at() -> None:
+    rng = np.random.default_rng(0)
+    graphs = planted("both", 400)
+    for graph in graphs:
+        graph.edge_attr = torch.from_numpy(rng.normal(size=(graph.edge_index.shape[1], 2))).float()
+    assert check(graphs).p1 == "pass"
+    for graph in graphs:
+        graph.edge_attr[0, 0] = float("nan")
+    assert "not a finite number" in check(graphs).principles["p1"].reason
+
+
+def test_one_number_a_node_and_one_way_edges_are_understood() -> None:
+    graphs = planted("both")
+    plain = check(graphs)
+    for graph in graphs:
+        graph.x = torch.where(graph.x[:, 1] > 0, 0.4, -0.1)
+        graph.edge_index = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]].flip(1)
+    found = check(graphs)
+    assert (found.p1, found.p2) == (plain.p1, plain.p2) == ("pass", "pass")
+
+
+def test_a_dataset_sorted_by_class_is_sampled_evenly() -> None:
+    graphs = sorted(planted("both", 300), key=lambda graph: int(graph.y))
+    sample = sample_dataset(graphs, most=100)
+    assert np.bincount(sample.label).tolist() == [50, 50]
+
+
+def test_shuffled_labels_keep_groups_whole_and_mix_inside_them() -> None:
+    sample = sample_dataset(planted("both", 120))
+    twins = replace(sample, group=np.arange(120) // 2, label=np.tile([0, 0, 1, 1], 30))
+    dealt = shuffled_labels(twins, rng_for(0, "deal"))
+    assert (dealt[::2] == dealt[1::2]).all()
+    assert sorted(dealt) == sorted(twins.label)
+    assert (dealt != twins.label).any()
+    pairs = replace(sample, group=np.arange(120) // 2, label=np.tile([0, 1], 60))
+    dealt = shuffled_labels(pairs, rng_for(0, "deal"))
+    assert (dealt[::2] + dealt[1::2] == 1).all()
+    assert (dealt != pairs.label).any()
+
+
+def _runs(mean: float, count: int = 8) -> list[float]:
+    return [mean + i / 1000 for i in range(count)]
+
+
+def test_a_rival_that_collapsed_once_is_not_beaten() -> None:
+    scores = {"original": _runs(0.94), "shuffled_labels": _runs(0.5)}
+    rival = [*_runs(0.95, 7), 0.5]
+    verdicts, _ = judge({**scores, "empty_graph": rival})
+    assert verdicts["p1"].verdict != "pass"
+    assert judge({**scores, "empty_graph": _runs(0.6)})[0]["p1"].verdict == "pass"
+    assert judge({**scores, "empty_graph": _runs(0.935)})[0]["p1"].verdict == "fail"
+
+
+def test_a_shortcut_that_solves_what_the_original_does_not_is_a_fail() -> None:
+    scores = {"original": _runs(0.5), "shuffled_labels": _runs(0.5), "sizes": _runs(0.98)}
+    verdicts, _ = judge({**scores, "empty_graph": _runs(0.5), "empty_features": _runs(0.5)})
+    assert verdicts["p1"].verdict == "fail"
+    assert "sizes solves it with 0.98" in verdicts["p1"].reason
+    assert verdicts["p2"].verdict == "inconclusive"
+    with pytest.raises(InputError, match="no scores of 'shuffled_labels'"):
+        judge({"original": _runs(0.5)})
 
 
 def test_folds_keep_groups_together_and_classes_even() -> None:
@@ -167,9 +294,7 @@ def test_folds_keep_groups_together_and_classes_even() -> None:
     assert (counts == 60).all()
 
 
-def test_memory_and_time_do_not_grow_with_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_build_is_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from graphxai_data.manifest import Manifest
     from graphxai_data.rings import sample
 
@@ -231,6 +356,20 @@ def test_the_command_measures_writes_and_exits(
     as_json = json.loads(cli("info", folder, "--json").stdout)
     assert as_json["rings"]["p2"]["verdict"] == "fail"
     assert cli("rings", tmp_path / "none", "--quick").exit_code == 2
+    assert cli("rings", folder, "--quick", "--seed", -1).exit_code == 2
+    assert "--runs is for training" in cli("rings", folder, "--quick", "--runs", 7).stderr
+
+
+def test_an_earlier_build_is_measured_when_it_is_asked_for_again(
+    tmp_path: Path, recipe_file: Callable
+) -> None:
+    path = recipe_file(('p1 = "report"', 'p1 = "require"'))
+    build(path, root=tmp_path, rings=False)
+    with pytest.raises(CheckFailedError, match="RINGS P1 is required but fails"):
+        build(path, root=tmp_path)
+    build("ba2motif", seed=1, root=tmp_path, graphs=200, rings=False)
+    build("ba2motif", seed=1, root=tmp_path, graphs=200)
+    assert (tmp_path / "ba2motif" / "seed-1" / "rings.json").is_file()
 
 
 def test_no_rings_writes_none(tmp_path: Path, cli: Callable) -> None:
@@ -250,7 +389,9 @@ def test_a_damaged_measurement_is_named(small_build: Path, cli: Callable) -> Non
     other = Measurement("quick", {k: Verdict("pass", "") for k in ("p1", "p2")})
     other.save(small_build)
     assert "measured on other graphs" in verify(small_build)[0]
-    (small_build / "rings.json").write_text('{"depth": "quick"}')
+    (small_build / "rings.json").write_text(
+        other.to_json().replace('"p1": null', '"p1": "banana"', 1)
+    )
     assert cli("info", small_build).exit_code == 1
 
 
