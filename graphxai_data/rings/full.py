@@ -49,7 +49,7 @@ def full_check(
         sample: the graphs.
         seed: of everything that is random; run i of every mode has the same split.
         runs: trainings a mode.
-        graphs: how many graphs at most, evenly spread over the sample.
+        graphs: how many graphs at most, at random, groups whole.
         epochs: passes over the training graphs.
         progress: called with (trainings done, trainings in all).
         resume: a file that keeps the scores found so far; a check that was stopped goes on from it.

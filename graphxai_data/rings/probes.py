@@ -52,7 +52,8 @@ def scores(vectors: Floats, labels: Ints, group: Ints, seed: int = 0) -> npt.NDA
             # A linear model of the probability of a class; divided by its share, rare classes
             # count as much as frequent ones.
             guesses = (votes / shares).argmax(axis=2)
-            runs.append([_balanced_accuracy(*row) for row in zip(guesses, found[:, part])])  # noqa: B905
+            pairs = zip(guesses, found[:, part], strict=True)
+            runs.append([_balanced_accuracy(guess, label) for guess, label in pairs])
     return np.array(runs).T
 
 

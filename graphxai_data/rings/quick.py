@@ -89,9 +89,7 @@ def mean_complementarity(graphs: Graphs) -> float | None:
     count = min(_COMPLEMENTARITY_GRAPHS, len(graphs.sizes))
     ptr = graphs.node_ptr[: count + 1]
     inside = graphs.edges[0] < ptr[-1]
-    x = graphs.x[: ptr[-1]]
-    if x.ndim == 1:
-        x = np.eye(int(x.max(initial=0)) + 1)[x.astype(np.int64)]
+    x = embeddings.dense_rows(graphs.x[: ptr[-1]])
     values = mode_complementarities(x, graphs.edges[:, inside], ptr)
     defined = values[np.isfinite(values)]
     return round(float(defined.mean()), 6) if len(defined) else None
