@@ -45,6 +45,16 @@ def below(words: Words, bound: int | npt.NDArray[np.int64]) -> npt.NDArray[np.in
     return (words % np.asarray(bound, np.uint64)).astype(np.int64)
 
 
+def spread(count: int, total: int, draws: Draws) -> npt.NDArray[np.int64]:
+    """`count` of the numbers 0..total-1, rising: one at random from each of as many equal parts.
+
+    An even spread without jitter would fall in step with whatever repeats, such as classes in turn.
+    """
+    count = min(count, total)
+    bounds = np.arange(count + 1) * total // max(count, 1)
+    return bounds[:-1] + below(draws.words(count), np.diff(bounds))
+
+
 @lru_cache(maxsize=64)
 def _stream_tag(stream: str) -> tuple[int, ...]:
     """128 bits of SHA-256 as four words: a fixed count of words, so that keys never overlap."""

@@ -14,6 +14,7 @@ from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
 from graphxai_data.rings.verdict import Measurement
+from graphxai_data.seeds import rng_for, spread
 from graphxai_data.shards import ShardReader
 from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
 from graphxai_data.validate import survey
@@ -27,8 +28,8 @@ def verify(
     """Problems of a build, empty when it is whole.
 
     Always: manifest, every digest, the invariants of every graph, the plan of classes, groups and
-    splits, the statistics, and the independent proof of 10,000 graphs (2,000 digits), evenly spread
-    where there are more; what graphs are made of comes in random order, so they are a fair sample.
+    splits, the statistics, and the independent proof of 10,000 graphs (2,000 digits), a random
+    sample where there are more.
 
     Args:
         folder: a build folder.
@@ -135,7 +136,7 @@ def _disproved(
     """Graphs whose label or mask an independent method does not confirm."""
     prover = generator_module(recipe.generator).Prover(recipe.params, sources)
     count = manifest.graphs if full else min(prover.sample, manifest.graphs)
-    chosen = np.unique(np.linspace(0, manifest.graphs - 1, count).astype(np.int64))
+    chosen = spread(count, manifest.graphs, rng_for(manifest.seed, "verify/sample"))
     first = 0
     for entry in manifest.shards:
         inside = chosen[(chosen >= first) & (chosen < first + entry.graphs)] - first

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphxai_data.seeds import MAX_SEED, below, rng_for, uniform
+from graphxai_data.seeds import MAX_SEED, below, rng_for, spread, uniform
 
 MAX_INDEX = 2**32 - 1
 
@@ -68,3 +68,18 @@ def test_draws_stay_in_range(words: list[int], bound: int) -> None:
 @pytest.mark.parametrize("index", [0, MAX_INDEX])
 def test_the_largest_seed_and_index_work(index: int) -> None:
     assert len(rng_for(MAX_SEED, "a", index).words(3)) == 3
+
+
+@given(st.integers(1, 300), st.integers(1, 1000))
+def test_a_spread_takes_one_number_from_every_part(count: int, total: int) -> None:
+    chosen = spread(count, total, rng_for(3, "spread"))
+    assert len(chosen) == min(count, total)
+    assert (np.diff(chosen) > 0).all()
+    assert 0 <= chosen[0] <= chosen[-1] < total
+    part = chosen * len(chosen) // total
+    assert (abs(part - np.arange(len(chosen))) <= 1).all()
+
+
+def test_a_spread_does_not_fall_in_step_with_classes_in_turn() -> None:
+    chosen = spread(10_000, 20_000, rng_for(0, "spread"))
+    assert 4_500 < (chosen % 2).sum() < 5_500

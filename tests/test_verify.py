@@ -12,15 +12,19 @@ import pytest
 from graphxai_data.build import build
 from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
-from graphxai_data.recipe import shipped_names
 from graphxai_data.shards import ShardReader, shard_bytes
 from graphxai_data.validate import shard_entry
 from graphxai_data.verify import verify
 from tests.conftest import copy_build, edit_manifest
 
 
-# Digits are proven by scikit-image, which takes minutes: generators/test_mnist75sp.py does it.
-@pytest.mark.parametrize("name", [n for n in shipped_names() if not n.startswith("mnist75sp")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ba2motif", "ba2motif-balanced", "dihalo", "dihalo-decoy"),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("dihalo-nonet", "dihalo-heavy")),
+    ],  # digits, which take minutes: generators/test_mnist75sp.py
+)
 def test_reference_builds_are_proven_in_full(name: str, reference_root: Path) -> None:
     assert verify(reference_root / name / "seed-0", full=True) == []
 

@@ -94,11 +94,15 @@ def _with_units(summary: Callable[[Graphs], Floats]) -> Callable[[Graphs, int], 
 
 def standardised(columns: Floats) -> Floats:
     """Columns of mean 0 and variance 1; those that do not vary are left out."""
-    wide = columns.astype(np.float64)
-    mean, spread = wide.mean(axis=0), wide.std(axis=0)
+    parts = [columns[:, i : i + 64] for i in range(0, columns.shape[1], 64)] or [columns]
+    # A few columns at a time: sums in double precision take twice the memory.
+    mean = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in parts])
+    spread = np.concatenate([part.std(axis=0, dtype=np.float64) for part in parts])
     # What differs by rounding only is a constant.
     varies = spread > 1e-6 * (1 + np.abs(mean))
-    scaled: Floats = ((columns[:, varies] - mean[varies]) / spread[varies]).astype(np.float32)
+    scaled: Floats = columns[:, varies]
+    scaled -= mean[varies].astype(np.float32)
+    scaled /= spread[varies].astype(np.float32)
     return scaled
 
 

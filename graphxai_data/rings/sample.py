@@ -18,6 +18,7 @@ from graphxai_data.columns import (
 from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings.modes import Graphs, tidy_edges
+from graphxai_data.seeds import rng_for, spread
 from graphxai_data.shards import ShardReader
 
 # So many nodes and edges at most, and so many graphs: enough to tell, and memory stays flat.
@@ -46,13 +47,13 @@ class Sample:
 
 
 def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> Sample:
-    """Graphs of a build, evenly spread over it."""
+    """Graphs of a build, at random, spread over it."""
     statistics = manifest.statistics
     dense = ShardReader(folder / manifest.shards[0].name).schema.node_features.encoding == "dense"
     # Dense features are mixed by random layers, which costs more than counting colours.
     parts = statistics["nodes_mean"] * (5 if dense else 1) + statistics["edges_mean"]
     count = max(1, min(manifest.graphs, most, int(MOST_PARTS / parts)))
-    chosen = np.unique(np.linspace(0, manifest.graphs - 1, count).astype(np.int64))
+    chosen = spread(count, manifest.graphs, rng_for(0, "rings/sample"))
     pieces, first = [], 0
     for entry in manifest.shards:
         inside = chosen[(chosen >= first) & (chosen < first + entry.graphs)] - first
@@ -64,15 +65,15 @@ def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> S
 
 
 def sample_dataset(dataset: Any, most: int = MOST_GRAPHS) -> Sample:
-    """Graphs of a PyG dataset, evenly spread over it.
+    """Graphs of a PyG dataset, at random, spread over it.
 
     Each has `x`, `edge_index` and one class in `y`; perhaps `edge_attr`, and a `group`.
     """
     count = len(dataset)
     if count == 0:
         raise InputError("a dataset without graphs cannot be checked")
-    chosen = np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)).tolist()
-    pieces = [_read_data(dataset[i], i) for i in chosen]
+    chosen = spread(most, count, rng_for(0, "rings/sample"))
+    pieces = [_read_data(dataset[i], i) for i in chosen.tolist()]
     widths = {(p.graphs.x.shape[1], _width(p.graphs.edge_attr)) for p in pieces}
     if len(widths) > 1:
         raise InputError(

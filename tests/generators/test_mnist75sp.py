@@ -112,9 +112,8 @@ def test_a_small_build_is_proven_in_full(name: str, tmp_path: Path) -> None:
     assert verify(tmp_path / name / "seed-3", full=True) == []
 
 
-@pytest.mark.parametrize("name", ["mnist75sp-r23", "mnist75sp-knn"])
-def test_the_reference_build_is_proven(name: str, reference_root: Path) -> None:
-    assert verify(reference_root / name / "seed-0") == []
+def test_a_sample_of_the_reference_build_is_proven(reference_root: Path) -> None:
+    assert verify(reference_root / "mnist75sp-r23" / "seed-0") == []
 
 
 @pytest.mark.slow
