@@ -36,8 +36,7 @@ from graphxai_data.order import (
 )
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import Plan
-from graphxai_data.report.card import data_card
-from graphxai_data.report.croissant import croissant
+from graphxai_data.report.cards import PICTURE_NAME, write_cards
 from graphxai_data.report.rings_plot import write_measurement
 from graphxai_data.rings.measure import check_and_write, measure_shards, required_failures
 from graphxai_data.rings.verdict import RINGS_NAME
@@ -50,8 +49,6 @@ from graphxai_data.validate import survey
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-
-_PICTURE_NAME = "classes.svg"
 
 
 def build(
@@ -158,13 +155,10 @@ def build(
                 shutil.rmtree(staging)
                 raise _check_failed(recipe, failures)
             write_measurement(staging, measured)
-        picture = _draw_classes(order, staging)
-        card = data_card(manifest, recipe, picture, measured)
-        write_atomically(staging / "README.md", card.encode())
+        _draw_classes(order, staging)
         manifest.save(staging)
         (staging / ORDER_NAME).unlink()
-        machine_card = croissant(manifest, recipe, staging)
-        write_atomically(staging / "croissant.json", machine_card.encode())
+        write_cards(staging, manifest, recipe, measured)
         publish(staging, folder)
         return manifest
 
@@ -278,15 +272,14 @@ def _tasks(order: Order, plan: Plan) -> Iterator[ShardTask]:
         yield ShardTask(name, order.recipe, order.seed, part)
 
 
-def _draw_classes(order: Order, folder: Path) -> str | None:
+def _draw_classes(order: Order, folder: Path) -> None:
     """Draw one graph of each class into the folder, where there is a way to draw them."""
     generator = generator_module(order.recipe.generator)
     if not hasattr(generator, "picture"):
-        return None
+        return
     records = (r for path in sorted(folder.glob("shard-*.h5")) for r in ShardReader(path))
     picture = generator.picture(order.recipe.params, records, order.sources)
-    write_atomically(folder / _PICTURE_NAME, picture.encode())
-    return _PICTURE_NAME
+    write_atomically(folder / PICTURE_NAME, picture.encode())
 
 
 def _check_failed(recipe: Recipe, problems: list[str]) -> CheckFailedError:

@@ -76,7 +76,7 @@ def test_nothing_is_stored_or_loaded_as_code() -> None:
             "allow_pickle",
             "torch.load",
             "torch.save",
-            " eval(",
+            "eval(",
             "exec(",
         ):
             assert word not in text, f"{path.name}: {word}"

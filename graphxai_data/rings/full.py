@@ -17,10 +17,10 @@ from graphxai_data.errors import InputError, whole_number
 from graphxai_data.nn import GIN, GINE, DeepSets
 from graphxai_data.rings.embeddings import SHORTCUTS, dense_rows
 from graphxai_data.rings.modes import MODES, Graphs, in_mode
-from graphxai_data.rings.probes import fold_of_group
-from graphxai_data.rings.quick import mean_complementarity, shuffled_labels, unmeasurable
+from graphxai_data.rings.probes import balanced_accuracy, fold_of_group
+from graphxai_data.rings.quick import judged, shuffled_labels, unmeasurable
 from graphxai_data.rings.sample import Sample
-from graphxai_data.rings.verdict import CONTROL, PROBES, Measurement, inconclusive, judge
+from graphxai_data.rings.verdict import CONTROL, PROBES, Measurement, inconclusive
 from graphxai_data.seeds import Draws, rng_for
 
 # With fewer, twelve comparisons cannot be separable at all: of two times six scores, one order in
@@ -70,16 +70,9 @@ def full_check(
             if progress:
                 progress(run * len(names) + names.index(name) + 1, runs * len(names))
     scores = {name: kept.scores[name][:runs] for name in names}
-    principles, comparisons = judge(scores)
+    found = judged("full", sample, scores)
     kept.forget()
-    return Measurement(
-        "full",
-        principles,
-        graphs=len(sample),
-        scores={name: tuple(round(v, 6) for v in values) for name, values in scores.items()},
-        comparisons=tuple(c._asdict() for c in comparisons),
-        complementarity=mean_complementarity(sample.graphs),
-    )
+    return found
 
 
 class _Kept:
@@ -151,11 +144,10 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
         torch.manual_seed(int(draws.words(1)[0] >> np.uint64(1)))
         model = _model_for(dense, int(label.max()) + 1)
         _train(model, dense, label, train, epochs)
-    model.eval()
+    model.train(mode=False)
     with torch.no_grad():
         votes = torch.cat([model(*_tensors(dense.take(part))) for part in _parts(test)])
-    right = votes.argmax(dim=1).numpy() == label[test]
-    return float(np.mean([right[label[test] == c].mean() for c in np.unique(label[test])]))
+    return balanced_accuracy(votes.argmax(dim=1).numpy(), label[test])
 
 
 def _scaled(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

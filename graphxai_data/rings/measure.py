@@ -5,10 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graphxai_data.disk import explained_disk_errors, write_atomically
+from graphxai_data.disk import explained_disk_errors
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
+from graphxai_data.report.cards import write_cards
+from graphxai_data.report.rings_plot import write_measurement
 from graphxai_data.rings.quick import quick_check
 from graphxai_data.rings.sample import Sample, sample_build, sample_dataset
 from graphxai_data.rings.verdict import Claims, Measurement
@@ -66,23 +68,14 @@ def check_and_write(
     **options: Any,
 ) -> tuple[Measurement, list[str]]:
     """Measure a build, write the result and its card, and say which required principles fail."""
-    # Cards show what is measured here, so they cannot be imported before it.
-    from graphxai_data.report.card import data_card
-    from graphxai_data.report.croissant import croissant
-    from graphxai_data.report.rings_plot import write_measurement
-
     manifest = Manifest.load(folder)
     recipe = manifest.load_recipe()
     if depth == "full":
         options |= {"progress": progress, "resume": folder / ".rings.partial.json"}
     found = measure_shards(folder, manifest, recipe, depth, seed, **options)
-    picture = "classes.svg" if (folder / "classes.svg").is_file() else None
     with explained_disk_errors(folder):
         write_measurement(folder, found)
-        card = data_card(manifest, recipe, picture, found)
-        write_atomically(folder / "README.md", card.encode())
-        machine_card = croissant(manifest, recipe, folder)
-        write_atomically(folder / "croissant.json", machine_card.encode())
+        write_cards(folder, manifest, recipe, found)
     return found, required_failures(found, recipe)
 
 

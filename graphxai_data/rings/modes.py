@@ -145,7 +145,7 @@ def _normal(count: int, draws: Draws) -> npt.NDArray[np.float64]:
 def _restructured(graphs: Graphs, mode: str, draws: Draws) -> Graphs:
     possible = graphs.sizes * (graphs.sizes - 1) // 2
     begins = pointers(possible)
-    old = _pairs(graphs)
+    old = np.flatnonzero(graphs.edges[0] < graphs.edges[1])  # one edge for each joined pair
     count = np.bincount(graphs.owner[graphs.edges[0, old]], minlength=len(possible))
     if mode == "empty_graph":
         chosen = np.empty(0, np.int64)
@@ -168,14 +168,6 @@ def _restructured(graphs: Graphs, mode: str, draws: Draws) -> Graphs:
         dealt = _dealt_out(graphs, mode, old, count, which, draws)
         attributes = np.concatenate([dealt, dealt])[order]
     return replace(graphs, edges=both[:, order], edge_attr=attributes)
-
-
-def _pairs(graphs: Graphs) -> Ints:
-    """Positions of one edge for each joined pair of nodes."""
-    low, high = np.sort(graphs.edges, axis=0)
-    _, first = np.unique(low * len(graphs.x) + high, return_index=True)
-    positions: Ints = first[low[first] != high[first]]
-    return positions
 
 
 def _distinct(count: Ints, possible: Ints, given: Ints, draws: Draws) -> Ints:

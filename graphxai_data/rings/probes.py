@@ -53,7 +53,7 @@ def scores(vectors: Floats, labels: Ints, group: Ints, seed: int = 0) -> npt.NDA
             # count as much as frequent ones.
             guesses = (votes / shares).argmax(axis=2)
             pairs = zip(guesses, found[:, part], strict=True)
-            runs.append([_balanced_accuracy(guess, label) for guess, label in pairs])
+            runs.append([balanced_accuracy(guess, label) for guess, label in pairs])
     return np.array(runs).T
 
 
@@ -72,6 +72,7 @@ def _held_out_votes(x: Floats, targets: Floats, fold: Ints) -> Iterator[tuple[Fl
         yield (x[part] @ solution).reshape(-1, ways, classes).transpose(1, 0, 2), part
 
 
-def _balanced_accuracy(guess: Ints, label: Ints) -> float:
+def balanced_accuracy(guess: Ints, label: Ints) -> float:
+    """Share of right guesses, averaged over the classes."""
     right = guess == label
     return float(np.mean([right[label == c].mean() for c in np.unique(label)]))

@@ -1,5 +1,7 @@
 """The quick check: no training, NumPy only, a few seconds; part of every build."""
 
+from typing import Literal
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -45,14 +47,24 @@ def _measured(sample: Sample, seed: int) -> Measurement:
         scores[name] = probes.scores(vectors, sample.label[None], sample.group, seed)[0].tolist()
     scores[CONTROL] = control
     # Deals of labels vary as a whole dataset does by chance; folds of one dataset vary less.
-    principles, comparisons = judge(scores, least_learnt=4 * float(np.std(control)))
+    return judged("quick", sample, scores, least_learnt=4 * float(np.std(control)))
+
+
+def judged(
+    depth: Literal["quick", "full"],
+    sample: Sample,
+    scores: dict[str, list[float]],
+    least_learnt: float = 0.0,
+) -> Measurement:
+    """The measurement that scores make, with the complementarity of the graphs."""
+    principles, comparisons = judge(scores, least_learnt=least_learnt)
     return Measurement(
-        "quick",
+        depth,
         principles,
         graphs=len(sample),
         scores={mode: tuple(round(v, 6) for v in vs) for mode, vs in scores.items()},
         comparisons=tuple(c._asdict() for c in comparisons),
-        complementarity=mean_complementarity(graphs),
+        complementarity=_mean_complementarity(sample.graphs),
     )
 
 
@@ -84,7 +96,7 @@ def unmeasurable(sample: Sample) -> str | None:
     return None
 
 
-def mean_complementarity(graphs: Graphs) -> float | None:
+def _mean_complementarity(graphs: Graphs) -> float | None:
     """Mean mode complementarity of the first graphs; None where none has any."""
     count = min(_COMPLEMENTARITY_GRAPHS, len(graphs.sizes))
     ptr = graphs.node_ptr[: count + 1]

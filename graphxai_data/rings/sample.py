@@ -11,8 +11,6 @@ from graphxai_data.columns import (
     Columns,
     Ints,
     global_edges,
-    graph_of_edge,
-    graph_of_node,
     pointers,
 )
 from graphxai_data.errors import InputError
@@ -116,19 +114,12 @@ def _as_rows(values: Any) -> npt.NDArray[np.float32]:
 
 
 def _cut(columns: Columns, chosen: Ints) -> Sample:
-    keep = np.zeros(len(columns["y"]), bool)
-    keep[chosen] = True
-    nodes, edges = keep[graph_of_node(columns)], keep[graph_of_edge(columns)]
-    new_place = np.cumsum(nodes) - 1
+    ptr = columns["node_ptr"].astype(np.int64)
+    graphs = Graphs(columns["x"], global_edges(columns), columns.get("edge_attr"), ptr)
     return Sample(
-        Graphs(
-            columns["x"][nodes],
-            new_place[global_edges(columns)[:, edges]],
-            columns["edge_attr"][edges] if "edge_attr" in columns else None,
-            pointers(np.diff(columns["node_ptr"]).astype(np.int64)[keep]),
-        ),
-        columns["y"][keep].astype(np.int64),
-        columns["group"][keep].astype(np.int64),
+        graphs.take(chosen),
+        columns["y"][chosen].astype(np.int64),
+        columns["group"][chosen].astype(np.int64),
     )
 
 

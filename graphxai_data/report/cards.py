@@ -1,0 +1,22 @@
+"""Both cards of a build: `README.md` for people, `croissant.json` for machines."""
+
+from pathlib import Path
+
+from graphxai_data.disk import write_atomically
+from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
+from graphxai_data.report.card import data_card
+from graphxai_data.report.croissant import croissant
+from graphxai_data.rings.verdict import Measurement
+
+PICTURE_NAME = "classes.svg"
+
+
+def write_cards(
+    folder: Path, manifest: Manifest, recipe: Recipe, measured: Measurement | None
+) -> None:
+    """Write the cards of a build whose other files are all there: the second lists them."""
+    picture = PICTURE_NAME if (folder / PICTURE_NAME).is_file() else None
+    card = data_card(manifest, recipe, picture, measured)
+    write_atomically(folder / "README.md", card.encode())
+    write_atomically(folder / "croissant.json", croissant(manifest, recipe, folder).encode())
