@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from graphxai_data.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from graphxai_data.batches import BatchLoader as BatchLoader
     from graphxai_data.build import build as build
+    from graphxai_data.checkpoint import load_model as load_model
     from graphxai_data.dataset import BA2Motif as BA2Motif
     from graphxai_data.dataset import DiHaloBenzene as DiHaloBenzene
     from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
@@ -27,6 +29,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BA2Motif": "dataset",
+    "BatchLoader": "batches",
     "DiHaloBenzene": "dataset",
     "GraphRecord": "record",
     "GraphXAIDataset": "dataset",
@@ -36,6 +39,7 @@ _HOME = {
     "ShardReader": "shards",
     "ShardWriter": "shards",
     "build": "build",
+    "load_model": "checkpoint",
     "verify": "verify",
 }
 

@@ -4,7 +4,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,18 @@ from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from graphxai_data.build import Progress
     from graphxai_data.manifest import Manifest
+    from graphxai_data.nn.zoo import Training
     from graphxai_data.recipe import Recipe
     from graphxai_data.rings.verdict import Measurement
+    from graphxai_data.train import Progress as TrainingProgress
+    from graphxai_data.training_state import Epoch
+
+    Bar = Callable[..., None]
+
+_MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
+_MOST_SEEDS = 1000
+_SECONDS_BETWEEN_LINES = 5
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
@@ -32,6 +41,14 @@ _source_option = click.option(
     multiple=True,
     help="A file (of MNIST a folder), or another known source, to use instead of a shipped raw "
     "input, by its name in the recipe; may be given more than once.",
+)
+_root_option = click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    callback=lambda _ctx, _param, root: (
+        root or Path(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
+    ),
+    help="Folder of all builds.  [default: $GRAPHXAI_DATA_ROOT, else ./data]",
 )
 _folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 
@@ -94,11 +111,7 @@ def list_command(as_json: bool) -> None:
 @main.command()
 @click.argument("name")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which build of the recipe.")
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path),
-    help="Folder of all builds.  [default: $GRAPHXAI_DATA_ROOT, else ./data]",
-)
+@_root_option
 @click.option("--jobs", type=int, help="Worker processes.  [default: all cores]")
 @click.option(
     "--engine",
@@ -114,7 +127,7 @@ def list_command(as_json: bool) -> None:
 def build(
     name: str,
     seed: int,
-    root: Path | None,
+    root: Path,
     jobs: int | None,
     engine: str,
     graphs: int | None,
@@ -131,7 +144,6 @@ def build(
     from graphxai_data.build import build as run_build
     from graphxai_data.manifest import reference_digest
 
-    root = root or Path(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
     with _progress_bar(f"Building {name}", "graphs") as progress:
         manifest = run_build(
             name,
@@ -220,6 +232,107 @@ def rings(
 
 
 @main.command()
+@click.argument("name")
+@click.option("--model", default="bcos-gin", show_default=True, help=f"One of {_MODEL_NAMES}.")
+@click.option(
+    "--config", default="default", show_default=True, help="default, or paper: as it was published."
+)
+@click.option(
+    "--seed", "seeds", default="0", show_default=True, help="Of the training; 0-4 for five of them."
+)
+@click.option(
+    "--set",
+    "changes",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Another value for a setting, such as b=2.5 or epochs=20; may be given more than once.",
+)
+@click.option(
+    "--data-seed", type=int, default=0, show_default=True, help="Which build to train on."
+)
+@_root_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder of all trainings.",
+)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …")
+@click.option("--threads", type=int, help="CPU threads.  [default: all cores]")
+@click.option("--force", is_flag=True, help="Discard an earlier training in the same place.")
+@_json_option
+def train(
+    name: str,
+    model: str,
+    config: str,
+    seeds: str,
+    changes: tuple[str, ...],
+    data_seed: int,
+    root: Path,
+    out: Path,
+    device: str,
+    threads: int | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Train a reference model on dataset NAME (see `list`), which is built first if need be.
+
+    Keeps the weights that are best on validation, and measures them on test graphs at the end. A
+    training that was stopped goes on after its last whole epoch, with the same result; one that is
+    finished is kept.
+    """
+    import torch
+
+    from graphxai_data.dataset import GraphXAIDataset
+    from graphxai_data.errors import whole_number
+    from graphxai_data.train import train as run_train
+
+    if threads is not None:
+        torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
+    numbers = _parse_seeds(seeds)
+    values = dict(map(_parse_setting, changes))
+    dataset = GraphXAIDataset(root, name, data_seed)
+    results = []
+    for seed in numbers:
+        with _training_progress(f"{model} on {dataset.name}, seed {seed}") as progress:
+            _, card = run_train(
+                dataset,
+                model,
+                config,
+                seed,
+                out,
+                changes=values,
+                device=device,
+                force=force,
+                progress=progress,
+            )
+        folder = out / f"{model}-{dataset.name}" / f"seed-{seed}"
+        results.append({"seed": seed, "folder": str(folder), "scores": card.scores, **card.run})
+    if as_json:
+        click.echo(json.dumps(results, indent=2))
+    else:
+        _show_trainings(results)
+
+
+def _show_trainings(results: list[dict[str, Any]]) -> None:
+    import statistics
+
+    table = _table("seed", "epochs", "best", "valid loss", "valid F1", "test accuracy", "test F1")
+    columns = [("valid", "loss"), ("valid", "f1"), ("test", "accuracy"), ("test", "f1")]
+    for result in results:
+        scores = [f"{result['scores'][split][key]:.4f}" for split, key in columns]
+        table.add_row(*(str(result[k]) for k in ("seed", "epochs", "best_epoch")), *scores)
+    if len(results) > 1:
+        values = [[r["scores"][split][key] for r in results] for split, key in columns]
+        cells = [f"{statistics.mean(v):.4f} ± {statistics.stdev(v):.4f}" for v in values]
+        table.add_row("all", "", "", *cells)
+    _print(table)
+    for result in results:
+        click.echo(result["folder"])
+
+
+@main.command()
 @_folder_argument
 @_json_option
 def info(folder: Path, as_json: bool) -> None:
@@ -285,7 +398,34 @@ def _reference_verdict(manifest: "Manifest") -> str:
 
 
 @contextmanager
-def _progress_bar(title: str, unit: str) -> Iterator["Progress"]:
+def _training_progress(title: str) -> Iterator["TrainingProgress"]:
+    """A bar on a terminal; elsewhere a line an epoch, at most one every few seconds."""
+    with _progress_bar(title, "epochs") as bar:
+        last = time.monotonic()
+
+        def show(history: "list[Epoch]", settings: "Training") -> None:
+            nonlocal last
+            from graphxai_data.train import best_epoch
+
+            epoch, done = history[-1], len(history)
+            best = best_epoch(settings, history) + 1
+            scores = (
+                f"loss {epoch.train_loss:.4f}, valid loss {epoch.valid['loss']:.4f}, "
+                f"accuracy {epoch.valid['accuracy']:.4f}, best epoch {best}"
+            )
+            bar(done, settings.epochs, f"{title}: {scores}")
+            if not sys.stderr.isatty() and time.monotonic() - last > _SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                recent = [e.seconds for e in history[-5:]]
+                left = (settings.epochs - done) * sum(recent) / len(recent)
+                place = f"epoch {done} of {settings.epochs}"
+                click.echo(f"{title}: {place}, {scores}, at most {left:.0f} s left", err=True)
+
+        yield show
+
+
+@contextmanager
+def _progress_bar(title: str, unit: str) -> Iterator["Bar"]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -309,7 +449,40 @@ def _progress_bar(title: str, unit: str) -> Iterator["Progress"]:
     off = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=off) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda done, total, text=title: bar.update(
+            task, completed=done, total=total, description=text
+        )
+
+
+def _parse_seeds(text: str) -> list[int]:
+    """Seeds from "3", "0-4" or "0,2,5"."""
+    seeds: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            seeds += range(int(first), int(last if dash else first) + 1)
+            if len(seeds) > _MOST_SEEDS:
+                raise ValueError
+    except ValueError:
+        seeds = []
+    if not seeds:
+        raise InputError(
+            f"--seed: expected a number, or up to {_MOST_SEEDS} as in 0-4 or 0,2,5; got '{text}'"
+        )
+    return list(dict.fromkeys(seeds))
+
+
+def _parse_setting(text: str) -> tuple[str, Any]:
+    import tomllib
+
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise InputError(f"--set: expected KEY=VALUE, got '{text}'")
+    try:
+        parsed: Any = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value  # a word needs no quotes
+    return key.strip(), parsed
 
 
 def _parse_source(text: str) -> tuple[str, str]:

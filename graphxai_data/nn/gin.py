@@ -1,31 +1,57 @@
-"""Graph isomorphism networks with ReLU, and DeepSets: the same without edges.
+"""Graph isomorphism networks: B-cos GIN and GINE, their ReLU twins, and DeepSets.
 
-Paper, section "B-cos graph neural networks": after every update nodes are read out by a sum over
-the graph, and the readouts of all layers are added up ("readout, then aggregate").
+Paper, sections "B-cos graph neural networks" and "Model Architectures and Hyperparameters". All
+share one skeleton: an update of every node from itself and the sum over its neighbours, L times;
+then the readout Θ of every node, and the sum of those over the graph ("readout, then aggregate").
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
+from graphxai_data.errors import InputError, whole_number
+from graphxai_data.nn.bcos import BcosLinear, DynamicLinear, RMSNorm
+from graphxai_data.nn.sums import Edges, sum_per_graph
 
-class GIN(nn.Module):
-    """GIN: each update is a two-layer MLP of (1 + eps) h plus the sum over neighbours.
+
+class GraphNetwork(nn.Module):
+    """The skeleton; subclasses make `updates` and `readout`, and say what edges carry.
 
     Args:
         in_features: width of node features.
-        classes: number of logits.
+        edge_features: width of edge features, 0 for a model that does not use them.
         hidden: width of node states.
         layers: number of updates.
+        dropout: share of states dropped after every update, while training.
+        level: "graph" for logits of graphs, "node" for logits of nodes.
     """
 
-    def __init__(self, in_features: int, classes: int, hidden: int = 64, layers: int = 3) -> None:
+    updates: nn.ModuleList
+    readout: nn.Module
+
+    def __init__(
+        self,
+        in_features: int,
+        edge_features: int,
+        hidden: int,
+        layers: int,
+        dropout: float = 0.0,
+        level: str = "graph",
+    ) -> None:
         super().__init__()
-        widths = [in_features] + [hidden] * layers
-        self.updates = nn.ModuleList(_update(a, b) for a, b in pairwise(widths))
-        self.eps = nn.Parameter(torch.zeros(layers))
-        self.readouts = nn.ModuleList(nn.Linear(width, classes) for width in widths)
+        self.in_features = whole_number("in_features", in_features, 1, 2**20)
+        self.edge_features = whole_number("edge_features", edge_features, 0, 2**20)
+        whole_number("hidden", hidden, 1, 2**16)
+        whole_number("layers", layers, 1, 1000)
+        if not 0 <= dropout < 1:
+            raise InputError(f"dropout: expected a share from 0 to less than 1, got {dropout}")
+        if level not in ("graph", "node"):
+            raise InputError(f"level: expected 'graph' or 'node', got {level!r}")
+        self.level = level
+        self.widths = [in_features] + [hidden] * layers
+        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self,
@@ -33,24 +59,124 @@ class GIN(nn.Module):
         edge_index: Tensor,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
+        *,
+        edge_weight: Tensor | None = None,
+        batch_size: int | None = None,
     ) -> Tensor:
-        """Logits [g, c] of graphs, or [1, c] of one graph without `batch`."""
-        batch = x.new_zeros(len(x), dtype=torch.long) if batch is None else batch
-        graphs = int(batch.max()) + 1 if len(batch) else 1
-        h = x
-        logits: Tensor = self.readouts[0](_summed(h, batch, graphs))
-        for layer, update in enumerate(self.updates):
-            messages = self.messages(layer, h, edge_index, edge_attr)
-            around = _summed(messages, edge_index[1], len(h))
-            h = update((1 + self.eps[layer]) * h + around)
-            logits = logits + self.readouts[layer + 1](_summed(h, batch, graphs))
-        return logits
+        """Logits.
 
-    def messages(
-        self, layer: int, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
+        Args:
+            x: [n, p] node features.
+            edge_index: [2, m] source and target of every edge.
+            edge_attr: [m, q] edge features, for models that use them.
+            batch: [n] the graph of every node; None for a single graph.
+            edge_weight: [m] what every message is multiplied by, such as an attention.
+            batch_size: number of graphs; needed only if the last ones may have no nodes.
+
+        Returns:
+            [g, c], or [n, c] for node-level models.
+        """
+        h = self.states(x, edge_index, edge_attr, edge_weight)
+        return self.pooled(self.readout(h), batch, batch_size)
+
+    def states(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> Tensor:
-        """[m, …] what each edge carries: the state of its source."""
-        return h[edge_index[0]]
+        """[n, hidden] the states of nodes after the last update."""
+        self._check_widths(x, edge_attr)
+        edges = Edges(edge_index, len(x))
+        h = x
+        for layer, update in enumerate(self.updates):
+            around = self.around(layer, h, edges, edge_attr, edge_weight)
+            h = self.dropout(update(self.kept(layer, h) + around))
+        return h
+
+    def around(
+        self,
+        layer: int,
+        h: Tensor,
+        edges: Edges,
+        edge_attr: Tensor | None,
+        edge_weight: Tensor | None,
+    ) -> Tensor:
+        """[n, …] the sum of what the edges into each node carry: here, the states of sources."""
+        if edge_weight is None:
+            return edges.sum_of_neighbours(h)
+        return edges.sum_at_targets(edges.at_sources(h) * edge_weight.unsqueeze(1))
+
+    def kept(self, layer: int, h: Tensor) -> Tensor:
+        """[n, …] what a node keeps of its own state, (1 + ε) h; B-cos models have ε = 0."""
+        return h
+
+    def pooled(self, rows: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
+        """Rows of nodes as they are, or summed over each graph, as the level wants it."""
+        return rows if self.level == "node" else sum_per_graph(rows, batch, batch_size)
+
+    def _check_widths(self, x: Tensor, edge_attr: Tensor | None) -> None:
+        if x.ndim != 2 or x.shape[1] != self.in_features:
+            raise InputError(
+                f"x: expected [nodes, {self.in_features}], got {list(x.shape)}; "
+                "this model was made for other node features"
+            )
+        if not self.edge_features:
+            return
+        if edge_attr is None:
+            raise InputError(
+                f"edge_attr: expected [edges, {self.edge_features}], got none; "
+                "a model without edge features is GIN"
+            )
+        if edge_attr.ndim != 2 or edge_attr.shape[1] != self.edge_features:
+            raise InputError(
+                f"edge_attr: expected [edges, {self.edge_features}], got {list(edge_attr.shape)}; "
+                "this model was made for other edge features"
+            )
+
+
+class GIN(GraphNetwork):
+    """GIN with ReLU, the twin of `BcosGIN`: same depth, width and readout, ε is learned.
+
+    Args:
+        in_features: width of node features.
+        classes: number of logits.
+        hidden: width of node states.
+        layers: number of updates.
+        update_layers: linear layers in each update, every one followed by ReLU.
+        readout_layers: linear layers of Θ.
+        norm: "batch" for batch normalisation before every ReLU, or "none".
+        dropout: share of states dropped after every update, while training.
+        level: "graph" for logits of graphs, "node" for logits of nodes.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        classes: int,
+        hidden: int = 64,
+        layers: int = 3,
+        *,
+        update_layers: int = 2,
+        readout_layers: int = 3,
+        norm: str = "none",
+        dropout: float = 0.0,
+        level: str = "graph",
+        edge_features: int = 0,
+    ) -> None:
+        super().__init__(in_features, edge_features, hidden, layers, dropout, level)
+        _check_depths(update_layers, readout_layers)
+        self.eps = nn.Parameter(torch.zeros(layers))
+        self.updates = nn.ModuleList(
+            relu_layers([a] + [b] * update_layers, norm) for a, b in pairwise(self.widths)
+        )
+        self.readout = relu_layers([hidden] * readout_layers, norm)
+        self.readout.append(nn.Linear(hidden, classes))
+
+    def kept(self, layer: int, h: Tensor) -> Tensor:
+        """[n, …] (1 + ε) h."""
+        return (1 + self.eps[layer]) * h
 
 
 class GINE(GIN):
@@ -62,6 +188,11 @@ class GINE(GIN):
         classes: number of logits.
         hidden: width of node states.
         layers: number of updates.
+        update_layers: linear layers in each update, every one followed by ReLU.
+        readout_layers: linear layers of Θ.
+        norm: "batch" for batch normalisation before every ReLU, or "none".
+        dropout: share of states dropped after every update, while training.
+        level: "graph" for logits of graphs, "node" for logits of nodes.
     """
 
     def __init__(
@@ -71,45 +202,260 @@ class GINE(GIN):
         classes: int,
         hidden: int = 64,
         layers: int = 3,
+        *,
+        update_layers: int = 2,
+        readout_layers: int = 3,
+        norm: str = "none",
+        dropout: float = 0.0,
+        level: str = "graph",
     ) -> None:
-        super().__init__(in_features, classes, hidden, layers)
-        widths = [in_features] + [hidden] * (layers - 1)
-        self.edges = nn.ModuleList(nn.Linear(edge_features, width) for width in widths)
+        super().__init__(
+            in_features,
+            classes,
+            hidden,
+            layers,
+            update_layers=update_layers,
+            readout_layers=readout_layers,
+            norm=norm,
+            dropout=dropout,
+            level=level,
+            edge_features=whole_number("edge_features", edge_features, 1, 2**20),
+        )
+        self.edges = nn.ModuleList(nn.Linear(edge_features, w) for w in self.widths[:-1])
 
-    def messages(
-        self, layer: int, h: Tensor, edge_index: Tensor, edge_attr: Tensor | None
+    def around(
+        self,
+        layer: int,
+        h: Tensor,
+        edges: Edges,
+        edge_attr: Tensor | None,
+        edge_weight: Tensor | None,
     ) -> Tensor:
-        """[m, …] what each edge carries: the state of its source, changed by its features."""
-        if edge_attr is None:
-            raise ValueError("GINE needs edge_attr; use GIN for graphs without edge features")
-        messages: Tensor = torch.relu(h[edge_index[0]] + self.edges[layer](edge_attr))
-        return messages
+        """[n, …] the sum over the edges into each node of ReLU(h_j + W e_ji)."""
+        messages = torch.relu(edges.at_sources(h) + self.edges[layer](edge_attr))
+        if edge_weight is not None:
+            messages = messages * edge_weight.unsqueeze(1)
+        return edges.sum_at_targets(messages)
 
 
 class DeepSets(GIN):
     """GIN that sees no edges: what the features alone give. Arguments as for `GIN`."""
 
-    def forward(
+    def around(
         self,
-        x: Tensor,
-        edge_index: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
+        layer: int,
+        h: Tensor,
+        edges: Edges,
+        edge_attr: Tensor | None,
+        edge_weight: Tensor | None,
     ) -> Tensor:
-        """Logits [g, c]; edges are ignored."""
-        return super().forward(x, x.new_zeros((2, 0), dtype=torch.long), None, batch)
+        """Nothing, whatever the edges are."""
+        return torch.zeros_like(h)
 
 
-def _update(width: int, hidden: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(width, hidden),
-        nn.BatchNorm1d(hidden),
-        nn.ReLU(),
-        nn.Linear(hidden, hidden),
-        nn.BatchNorm1d(hidden),
-        nn.ReLU(),
-    )
+class BcosGIN(GraphNetwork):
+    """GIN whose updates and readout are B-cos layers: each logit is a sum over the inputs.
+
+    logit = logit_scale · Σ_i Θ(h_i) + logit_bias, both constants that training does not change: the
+    scale is 1 unless `calibrate` has set it; the bias is no evidence, and disclosed.
+
+    Args:
+        in_features: width of node features.
+        classes: number of logits.
+        hidden: width of node states.
+        layers: number of updates.
+        b: alignment pressure B.
+        max_out: candidates for each unit of a B-cos layer.
+        update_layers: B-cos layers in each update.
+        readout_layers: B-cos layers of Θ.
+        norm: "rms" for `RMSNorm` after every B-cos layer but the last, or "none".
+        dropout: share of states dropped after every update, while training.
+        logit_bias: fixed and, if negative, a threshold that the evidence for a class has to pass.
+        level: "graph" for logits of graphs, "node" for logits of nodes.
+    """
+
+    logit_scale: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        classes: int,
+        hidden: int = 64,
+        layers: int = 3,
+        *,
+        b: float = 2.0,
+        max_out: int = 1,
+        update_layers: int = 2,
+        readout_layers: int = 3,
+        norm: str = "none",
+        dropout: float = 0.0,
+        logit_bias: float = 0.0,
+        level: str = "graph",
+        edge_features: int = 0,
+    ) -> None:
+        super().__init__(in_features, edge_features, hidden, layers, dropout, level)
+        _check_depths(update_layers, readout_layers)
+        self.updates = nn.ModuleList(
+            bcos_layers([a] + [w] * update_layers, b, max_out, norm)
+            for a, w in pairwise(self.widths)
+        )
+        self.readout = bcos_layers([hidden] * readout_layers, b, max_out, norm)
+        self.readout.append(BcosLinear(hidden, classes, b, max_out))
+        self.logit_bias = logit_bias
+        self.register_buffer("logit_scale", torch.tensor(1.0))
+
+    def pooled(self, rows: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
+        """Evidence summed as the level wants it, scaled, and the bias added."""
+        return self.logit_scale * super().pooled(rows, batch, batch_size) + self.logit_bias
+
+    @torch.no_grad()
+    def calibrate(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, batch: Tensor | None
+    ) -> None:
+        """Set the logit scale so that logits of these graphs have standard deviation 1.
+
+        At initialisation a B-cos network answers with next to nothing (3e-10 for B = 3), and would
+        not learn from there.
+        """
+        evidence = (self(x, edge_index, edge_attr, batch) - self.logit_bias) / self.logit_scale
+        spread = evidence.std()
+        if torch.isfinite(spread) and spread > 0:
+            self.logit_scale.copy_(1 / spread)
 
 
-def _summed(rows: Tensor, owner: Tensor, count: int) -> Tensor:
-    return rows.new_zeros((count, rows.shape[1])).index_add_(0, owner, rows)
+class BcosGINE(BcosGIN):
+    """B-cos GIN with edge features, on a linear path without bias.
+
+    With additive edges a message is h_j + W e_ji (the paper's): nodes and edges together add up to
+    the logit. With multiplicative ones it is h_j · (1 + W e_ji), which is linear in the node
+    features with weights that depend on the edge: nodes alone add up to the logit.
+
+    Args:
+        in_features: width of node features.
+        edge_features: width of edge features.
+        classes: number of logits.
+        hidden: width of node states.
+        layers: number of updates.
+        edges: "additive" or "multiplicative".
+        b: alignment pressure B.
+        max_out: candidates for each unit of a B-cos layer.
+        update_layers: B-cos layers in each update.
+        readout_layers: B-cos layers of Θ.
+        norm: "rms" for `RMSNorm` after every B-cos layer but the last, or "none".
+        dropout: share of states dropped after every update, while training.
+        logit_bias: fixed and, if negative, a threshold that the evidence for a class has to pass.
+        level: "graph" for logits of graphs, "node" for logits of nodes.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        edge_features: int,
+        classes: int,
+        hidden: int = 64,
+        layers: int = 3,
+        *,
+        edges: str = "additive",
+        b: float = 2.0,
+        max_out: int = 1,
+        update_layers: int = 2,
+        readout_layers: int = 3,
+        norm: str = "none",
+        dropout: float = 0.0,
+        logit_bias: float = 0.0,
+        level: str = "graph",
+    ) -> None:
+        super().__init__(
+            in_features,
+            classes,
+            hidden,
+            layers,
+            b=b,
+            max_out=max_out,
+            update_layers=update_layers,
+            readout_layers=readout_layers,
+            norm=norm,
+            dropout=dropout,
+            logit_bias=logit_bias,
+            level=level,
+            edge_features=whole_number("edge_features", edge_features, 1, 2**20),
+        )
+        if edges not in ("additive", "multiplicative"):
+            raise InputError(f"edges: expected 'additive' or 'multiplicative', got {edges!r}")
+        kind = _Additive if edges == "additive" else _Multiplicative
+        self.edges = nn.ModuleList(kind(edge_features, width) for width in self.widths[:-1])
+
+    def around(
+        self,
+        layer: int,
+        h: Tensor,
+        edges: Edges,
+        edge_attr: Tensor | None,
+        edge_weight: Tensor | None,
+    ) -> Tensor:
+        """[n, …] the sum of messages over the edges into each node."""
+        around: Tensor = self.edges[layer](h, edges, edge_attr, edge_weight)
+        return around
+
+
+class _Additive(nn.Linear):
+    """Σ_j (h_j + W e_ji) = Σ_j h_j + W Σ_j e_ji: edge features are summed while still narrow."""
+
+    def __init__(self, edge_features: int, width: int) -> None:
+        super().__init__(edge_features, width, bias=False)
+
+    def forward(  # type: ignore[override]
+        self, h: Tensor, edges: Edges, edge_attr: Tensor, edge_weight: Tensor | None
+    ) -> Tensor:
+        if edge_weight is None:
+            around = edges.sum_of_neighbours(h)
+        else:
+            edge_attr = edge_attr * edge_weight.unsqueeze(1)
+            around = edges.sum_at_targets(edges.at_sources(h) * edge_weight.unsqueeze(1))
+        return around + super().forward(edges.sum_at_targets(edge_attr))
+
+
+class _Multiplicative(DynamicLinear):
+    """Σ_j h_j · (1 + W e_ji)."""
+
+    def __init__(self, edge_features: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(edge_features, width, bias=False)
+
+    def forward(
+        self, h: Tensor, edges: Edges, edge_attr: Tensor, edge_weight: Tensor | None
+    ) -> Tensor:
+        weights = self.held(1 + self.linear(edge_attr))
+        if edge_weight is not None:
+            weights = weights * edge_weight.unsqueeze(1)
+        return edges.sum_at_targets(edges.at_sources(h) * weights)
+
+
+def _check_depths(update_layers: int, readout_layers: int) -> None:
+    whole_number("update_layers", update_layers, 1, 1000)
+    whole_number("readout_layers", readout_layers, 1, 1000)
+
+
+def relu_layers(widths: Sequence[int], norm: str) -> nn.Sequential:
+    """Linear layers from width to width, each with normalisation, if any, and ReLU."""
+    if norm not in ("batch", "none"):
+        raise InputError(f"norm: expected 'batch' or 'none' for a ReLU model, got {norm!r}")
+    layers = nn.Sequential()
+    for a, b in pairwise(widths):
+        layers.append(nn.Linear(a, b))
+        if norm == "batch":
+            layers.append(nn.BatchNorm1d(b))
+        layers.append(nn.ReLU())
+    return layers
+
+
+def bcos_layers(widths: Sequence[int], b: float, max_out: int, norm: str) -> nn.Sequential:
+    """B-cos layers from width to width, each with normalisation, if any."""
+    if norm not in ("rms", "none"):
+        raise InputError(f"norm: expected 'rms' or 'none' for a B-cos model, got {norm!r}")
+    layers = nn.Sequential()
+    for in_width, out_width in pairwise(widths):
+        layers.append(BcosLinear(in_width, out_width, b, max_out))
+        if norm == "rms":
+            layers.append(RMSNorm(out_width))
+    return layers

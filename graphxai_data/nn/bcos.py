@@ -1,0 +1,183 @@
+"""The B-cos transform (paper, section "B-cos networks") and what keeps a network of them exact.
+
+A B-cos layer is linear with weights that depend on its input, W(x) = diag(|cos(x, ŵ)|^(B−1)) Ŵ.
+Inside `explanation_mode` those weights count as constants, so that one backward pass gives the
+product of the W(x) of all layers: the exact contribution map (equations 5 to 7).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphxai_data.errors import InputError, whole_number
+
+# An input shorter than this counts as zero: in float32 its length cannot be computed.
+_SHORTEST = 1e-12
+# The share of the mean over all channels that is added to the mean square of each.
+_FLOOR = 1e-3
+
+
+class DynamicLinear(nn.Module):
+    """A layer that is linear with input-dependent weights; those can be held constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hold_weights = False
+
+    def held(self, weights: Tensor) -> Tensor:
+        """Dynamic weights as they are, or as constants inside `explanation_mode`."""
+        return weights.detach() if self.hold_weights else weights
+
+
+class BcosLinear(DynamicLinear):
+    """|cos(x, ŵ_j)|^(B−1) ŵ_j·x for every output j, with unit-norm rows ŵ_j (equation 4).
+
+    Args:
+        in_features: width of the input.
+        out_features: width of the output.
+        b: alignment pressure, at least 1; 1 is a linear layer with unit-norm rows.
+        max_out: each output is the largest of so many candidates.
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, b: float = 2.0, max_out: int = 1
+    ) -> None:
+        super().__init__()
+        if not 1 <= b < float("inf"):
+            raise InputError(f"b: expected a number of at least 1, got {b}")
+        self.in_features = whole_number("in_features", in_features, 1, 2**20)
+        self.out_features = whole_number("out_features", out_features, 1, 2**20)
+        self.b = float(b)
+        self.max_out = whole_number("max_out", max_out, 1, 1024)
+        self.weight = nn.Parameter(torch.empty(out_features * max_out, in_features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """New random weights; only their directions count."""
+        nn.init.kaiming_uniform_(self.weight, a=5**0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[…, out_features] of an input […, in_features]."""
+        out = nn.functional.linear(x, _unit_rows(self.weight))
+        if self.max_out > 1:
+            out = out.unflatten(-1, (self.out_features, self.max_out)).max(dim=-1).values
+        if self.b == 1:
+            return out
+        aligned: Tensor = _Aligned.apply(out, x, self.b, self.hold_weights)
+        return aligned
+
+    def extra_repr(self) -> str:
+        """What `print` shows."""
+        max_out = f", max_out={self.max_out}" if self.max_out > 1 else ""
+        return f"{self.in_features}, {self.out_features}, b={self.b:g}{max_out}"
+
+
+class RMSNorm(DynamicLinear):
+    """Each channel divided by its root mean square over the nodes of the batch, uncentred.
+
+    A mean or a bias would add what no input accounts for; a division is a diagonal matrix, and in
+    evaluation a constant one, so that a B-cos network stays dynamically linear.
+
+    Args:
+        width: number of channels.
+        momentum: share of the newest batch in the running mean square.
+    """
+
+    mean_square: Tensor
+
+    def __init__(self, width: int, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("mean_square", torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[n, width] of an input [n, width]."""
+        if self.training and len(x):
+            mean_square = torch.linalg.vector_norm(x.detach(), dim=0).square() / len(x)
+            self.mean_square.lerp_(mean_square.to(self.mean_square.dtype), self.momentum)
+        else:
+            mean_square = self.mean_square
+        # Outputs of B-cos layers may all be as small as 1e-5: what counts as nothing is relative.
+        floor = _FLOOR * mean_square.mean() + torch.finfo(mean_square.dtype).tiny
+        scale = (mean_square + floor).rsqrt()
+        if not self.training or self.hold_weights:
+            constant: Tensor = x * scale
+            return constant
+        normed: Tensor = _Normed.apply(x, scale)
+        return normed
+
+
+class _Aligned(torch.autograd.Function):
+    """out · (|out| / ‖x‖)^(B−1), its gradient written out.
+
+    It is finite everywhere, though that of |cos|^(B−1) by itself is not at 0 for B < 2; the public
+    B-cos v2 layer adds 1e-6 to the cosine there. And it takes half the time.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, x: Tensor, b: float, hold_weights: bool) -> Tensor:
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min_(_SHORTEST)
+        weight = out.abs().div_(norm)
+        if b != 2:
+            weight.pow_(b - 1)
+        ctx.b, ctx.hold_weights = b, hold_weights
+        ctx.save_for_backward(out, x, norm, weight)
+        return out * weight
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        out, x, norm, weight = ctx.saved_tensors
+        through_out = grad * weight
+        if ctx.hold_weights:
+            return through_out, None, None, None
+        through_norm = torch.linalg.vecdot(through_out, out).unsqueeze(-1) * (1 - ctx.b) / norm
+        return through_out.mul_(ctx.b), x * (through_norm / norm), None, None
+
+
+class _Normed(torch.autograd.Function):
+    """x · scale, where scale is the inverse root mean square of each column of x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
+        ctx.save_for_backward(x, scale)
+        return x * scale
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, scale = ctx.saved_tensors
+        through_scale = torch.linalg.vecdot(grad, x, dim=0) * scale**3 / len(x)
+        through_scale += _FLOOR * through_scale.mean()
+        return (grad * scale).addcmul_(x, through_scale, value=-1), None
+
+
+@contextmanager
+def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
+    """Hold the dynamic weights of a model constant; whatever happens, they are let go again.
+
+    The gradient of an output is then its row of W*(X, A), and input times gradient the contribution
+    map. Models are explained in evaluation mode, which is entered and left here, too.
+    """
+    layers = [module for module in model.modules() if isinstance(module, DynamicLinear)]
+    before = [layer.hold_weights for layer in layers]
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.train(mode=False)
+        for layer in layers:
+            layer.hold_weights = True
+        yield model
+    finally:
+        for layer, held in zip(layers, before, strict=True):
+            layer.hold_weights = held
+        for module, training in modes:
+            module.training = training
+
+
+def _unit_rows(weight: Tensor) -> Tensor:
+    norm = torch.linalg.vector_norm(weight, dim=1, keepdim=True)
+    unit: Tensor = weight / norm.clamp_min(_SHORTEST)
+    return unit

@@ -1,0 +1,137 @@
+"""GSAT: a GIN or GINE that learns which edges to attend to, under an information bottleneck.
+
+Paper, tables "GSAT + GIN" and "GSAT + GINE". As in the method's reference implementation the same
+network runs twice: once over all edges, for the states that attention is computed from, and once
+with every message multiplied by the attention of its edge.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from graphxai_data.errors import InputError
+from graphxai_data.nn.gin import GIN, GINE, relu_layers
+from graphxai_data.nn.sums import sum_per_graph
+
+# In float32 the uniform draw may be 0, and its logit minus infinity.
+_NOISE_EPSILON = 1e-7
+
+
+class GSAT(nn.Module):
+    """Graph stochastic attention, learned at edge level.
+
+    Args:
+        in_features: width of node features.
+        classes: number of logits.
+        hidden: width of node states.
+        layers: number of updates of the backbone.
+        edge_features: width of edge features; 0 for a GIN backbone, else GINE.
+        update_layers: linear layers in each update of the backbone.
+        norm: "batch" for batch normalisation before every ReLU, or "none".
+        dropout: share of units dropped in the classifier, while training.
+        prior: r; attention is drawn towards 1 − r, as the paper's tables have it.
+        information: λ, the weight of that pull beside the loss of the prediction.
+        temperature: of the noise in attention, at the beginning and at the end of training.
+        level: "graph" for logits of graphs, "node" for logits of nodes.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        classes: int,
+        hidden: int = 64,
+        layers: int = 4,
+        *,
+        edge_features: int = 0,
+        update_layers: int = 2,
+        norm: str = "none",
+        dropout: float = 0.3,
+        prior: float = 0.7,
+        information: float = 1.0,
+        temperature: tuple[float, float] = (1.0, 0.1),
+        level: str = "graph",
+    ) -> None:
+        super().__init__()
+        if not 0 < prior < 1:
+            raise InputError(f"prior: expected a number between 0 and 1, got {prior}")
+        if len(temperature) != 2 or min(temperature) <= 0:
+            raise InputError(f"temperature: expected two numbers above 0, got {temperature}")
+        options = {"update_layers": update_layers, "norm": norm, "level": level}
+        self.backbone: GIN = (
+            GINE(in_features, edge_features, classes, hidden, layers, **options)  # type: ignore[arg-type]
+            if edge_features
+            else GIN(in_features, classes, hidden, layers, **options)  # type: ignore[arg-type]
+        )
+        # The backbone's own readout is not part of GSAT: a classifier of pooled states is.
+        self.backbone.readout = nn.Identity()
+        half = max(1, hidden // 2)
+        self.classifier = nn.Sequential(
+            nn.Linear(hidden, half), nn.ReLU(), nn.Dropout(dropout), nn.Linear(half, classes)
+        )
+        self.attention = relu_layers([2 * hidden + edge_features, hidden, hidden], "none")
+        self.attention.append(nn.Linear(hidden, 1))
+        self.prior, self.information = prior, information
+        self.temperatures = temperature
+        self.temperature = temperature[0]
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        batch_size: int | None = None,
+    ) -> Tensor:
+        """Logits [g, c], or [n, c] for node-level models; arguments as for `GIN`."""
+        return self.attend(x, edge_index, edge_attr, batch, batch_size=batch_size)[0]
+
+    def attend(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        batch_size: int | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Logits, and the attention [m] in (0, 1) that every edge got."""
+        attention = self._attention(x, edge_index, edge_attr)
+        h = self.backbone.states(x, edge_index, edge_attr, attention)
+        if self.backbone.level == "graph":
+            h = sum_per_graph(h, batch, batch_size)
+        logits: Tensor = self.classifier(h)
+        return logits, attention
+
+    def information_loss(self, attention: Tensor) -> Tensor:
+        """λ · BCE(attention, 1 − r); 0 where there are no edges."""
+        if not len(attention):
+            return attention.sum()
+        wanted = torch.full_like(attention, 1 - self.prior)
+        return self.information * nn.functional.binary_cross_entropy(attention, wanted)
+
+    def anneal(self, progress: float) -> None:
+        """Set the temperature for a share of training that is done, falling linearly."""
+        first, last = self.temperatures
+        self.temperature = first + (last - first) * min(max(progress, 0.0), 1.0)
+
+    def _attention(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
+        h = self.backbone.states(x, edge_index, edge_attr)
+        ends = [h.index_select(0, edge_index[0]), h.index_select(0, edge_index[1])]
+        if self.backbone.edge_features and edge_attr is not None:
+            ends.append(edge_attr)
+        logit = self.attention(torch.cat(ends, dim=1)).squeeze(1)
+        if not self.training:
+            return both_ways(torch.sigmoid(logit), edge_index, len(x))
+        noise = torch.logit(torch.rand_like(logit), eps=_NOISE_EPSILON)
+        return both_ways(torch.sigmoid((logit + noise) / self.temperature), edge_index, len(x))
+
+
+def both_ways(values: Tensor, edge_index: Tensor, nodes: int) -> Tensor:
+    """[m] the mean of an edge's value and that of the edge back, where there is one."""
+    key = edge_index[0] * nodes + edge_index[1]
+    back = edge_index[1] * nodes + edge_index[0]
+    order = torch.argsort(key)
+    place = torch.searchsorted(key[order], back).clamp_max(max(len(key) - 1, 0))
+    partner = order[place]
+    there = key[partner] == back
+    return torch.where(there, (values + values.index_select(0, partner)) / 2, values)

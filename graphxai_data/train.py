@@ -1,0 +1,345 @@
+"""Train a reference model on a dataset: one loop, top to bottom.
+
+What a training gives depends on dataset, settings, seed and number of threads alone. Everything
+random in epoch e is drawn from (seed, e), and the learning rate is a function of the validation
+scores so far; so weights, Adam's moments and that history are all it takes to go on after a stop,
+with the same result.
+"""
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from graphxai_data import __version__
+from graphxai_data.batches import BatchLoader
+from graphxai_data.checkpoint import (
+    CARD,
+    WEIGHTS,
+    Card,
+    Shape,
+    TrainingData,
+    load_checkpoint,
+    read_card,
+    save_checkpoint,
+)
+from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.disk import build_lock, explained_disk_errors, write_atomically
+from graphxai_data.errors import CheckFailedError, InputError, whole_number
+from graphxai_data.metrics import accuracy, macro_f1
+from graphxai_data.nn import GSAT
+from graphxai_data.nn.gin import BcosGIN
+from graphxai_data.nn.zoo import Settings, Training, make_model
+from graphxai_data.seeds import MAX_SEED, rng_for
+from graphxai_data.training_state import (
+    STATE,
+    Epoch,
+    Scores,
+    TrainingState,
+    card_of_state,
+    copy_of,
+)
+
+HISTORY = "history.jsonl"
+# The share of a cosine schedule in which the rate rises.
+_WARM_UP = 0.05
+
+Progress = Callable[[list[Epoch], Training], None]
+
+
+def train(
+    dataset: GraphXAIDataset,
+    model: str = "bcos-gin",
+    configuration: str = "default",
+    seed: int = 0,
+    out: str | Path = "runs",
+    *,
+    changes: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[nn.Module, Card]:
+    """Train a model, or go on with a training that was stopped, or load one that is finished.
+
+    Args:
+        dataset: with all its splits. Test graphs are looked at once, at the very end.
+        model: name in `graphxai_data.nn.zoo.MODELS`.
+        configuration: "default", or "paper".
+        seed: of initial weights, order of graphs, dropout and noise.
+        out: folder of all runs; this one goes to `<out>/<model>-<dataset>/seed-<seed>`.
+        changes: settings that differ from the configuration's, such as {"b": 2.5}.
+        device: "auto" is CUDA where there is one, else the CPU.
+        force: discard what is in the folder if it comes from other data or settings.
+        progress: called with the history and the settings after every epoch.
+
+    Returns:
+        The model with the best weights on validation, in evaluation mode, and its card.
+    """
+    whole_number("seed", seed, 0, MAX_SEED)
+    generator = dataset.manifest.load_recipe().generator
+    settings = Settings.named(model, generator, configuration, changes)
+    _check_data(dataset)
+    card = Card(
+        model=model,
+        configuration=configuration,
+        seed=seed,
+        complete=False,
+        shape=Shape.of(dataset),
+        architecture=settings.architecture,
+        training=settings.training,
+        data=TrainingData.of(dataset),
+    )
+    folder = Path(out) / f"{model}-{dataset.name}" / f"seed-{seed}"
+    target = _device(device)
+    with explained_disk_errors(folder), build_lock(folder, wait=False):
+        _make_room(folder, card, force)
+        if not ((folder / CARD).is_file() and read_card(folder).complete):
+            folder.mkdir(parents=True, exist_ok=True)
+            # Initial weights and dropout draw from torch's own generator: it gets its state back.
+            with torch.random.fork_rng():
+                _train(folder, card, dataset, target, progress)
+        return load_checkpoint(folder)
+
+
+def _train(
+    folder: Path,
+    card: Card,
+    dataset: GraphXAIDataset,
+    device: torch.device,
+    progress: Progress | None,
+) -> None:
+    settings, seed = card.training, card.seed
+    rows = dataset.get_idx_split()
+    keys = ["x", "edge_index", "y"] + ["edge_attr"] * bool(card.shape.edge_features)
+    training, validation, test = (
+        BatchLoader(dataset[rows[split]], settings.batch_size, split == "train", seed, keys=keys)
+        for split in ("train", "valid", "test")
+    )
+
+    torch.manual_seed(_torch_seed(seed, "train/weights"))
+    model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape)).to(device)
+    if settings.calibrate and isinstance(model, BcosGIN):
+        first = next(iter(training)).to(device)
+        model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch)
+    state = TrainingState.fresh(model, settings.learning_rate)
+    if (folder / STATE).is_file():
+        state.load(folder)
+
+    while not is_over(settings, state.history):
+        start, epoch = time.perf_counter(), len(state.history)
+        torch.manual_seed(_torch_seed(seed, "train/epoch", epoch))
+        training.epoch = epoch
+        total, graphs = 0.0, 0
+        for step, batch in enumerate(training):
+            done = epoch + step / len(training)
+            rate = learning_rate(settings, state.history, done)
+            for group in state.optimiser.param_groups:
+                group["lr"] = rate
+            if isinstance(model, GSAT):
+                model.anneal(done / settings.epochs)
+            loss = _loss(model, batch.to(device), settings.loss)
+            if not torch.isfinite(loss):
+                _stop_on_bad_loss(folder, card, state, step, loss.item())
+            state.optimiser.zero_grad()
+            loss.backward()
+            state.optimiser.step()
+            total += loss.item() * batch.num_graphs
+            graphs += batch.num_graphs
+        valid = predictive_scores(model, validation, settings.loss, device)
+        seconds = time.perf_counter() - start
+        state.history.append(Epoch(total / graphs, valid, rate, seconds))
+        if best_epoch(settings, state.history) == epoch:
+            state.best = copy_of(model)
+        state.save(folder, card)
+        if progress:
+            progress(state.history, settings)
+
+    model.load_state_dict(state.best)
+    scores = {
+        "valid": state.history[best_epoch(settings, state.history)].valid,
+        "test": predictive_scores(model, test, settings.loss, device),
+    }
+    _save(folder, dataclasses.replace(card, complete=True, scores=scores), state)
+    (folder / STATE).unlink()
+
+
+def learning_rate(settings: Training, history: list[Epoch], done: float) -> float:
+    """The learning rate of a step, `done` epochs after the beginning."""
+    highest, lowest = settings.learning_rate, settings.minimum_rate
+    if settings.schedule == "cosine":
+        share = done / settings.epochs
+        if share < _WARM_UP:
+            return highest * max(share / _WARM_UP, 0.01)
+        fall = (1 + math.cos(math.pi * (share - _WARM_UP) / (1 - _WARM_UP))) / 2
+        return lowest + (highest - lowest) * fall
+    rate, best, waited = highest, math.inf, 0
+    for epoch in history:
+        cost = _cost(settings, epoch)
+        best, waited = (cost, 0) if cost < best else (best, waited + 1)
+        if waited > settings.rate_patience:
+            rate, waited = max(rate * settings.rate_factor, lowest), 0
+    return rate
+
+
+def best_epoch(settings: Training, history: list[Epoch]) -> int:
+    """The best epoch on validation, counted from 0; of equal ones, the first."""
+    return min(range(len(history)), key=lambda i: _cost(settings, history[i]))
+
+
+def is_over(settings: Training, history: list[Epoch]) -> bool:
+    """Whether all epochs are done, or validation has not been better for too many of them."""
+    if not history or len(history) >= settings.epochs:
+        return bool(history)
+    return len(history) - 1 - best_epoch(settings, history) >= settings.stop_patience
+
+
+def predictive_scores(
+    model: nn.Module, loader: BatchLoader, loss: str, device: torch.device
+) -> Scores:
+    """Loss, accuracy and macro F1 of a model on the graphs of a loader."""
+    was_training = model.training
+    model.train(mode=False)
+    with torch.no_grad():
+        pairs = [(_logits(model, batch.to(device)), batch.y) for batch in loader]
+    model.train(mode=was_training)
+    logits, label = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    predicted, true = logits.argmax(dim=1).cpu().numpy(), label.cpu().numpy()
+    return {
+        "loss": objective(logits, label, loss).item(),
+        "accuracy": accuracy(predicted, true),
+        "f1": macro_f1(predicted, true),
+    }
+
+
+def objective(logits: Tensor, label: Tensor, loss: str) -> Tensor:
+    """Cross-entropy over the classes, or binary cross-entropy of every class by itself."""
+    if loss == "ce":
+        return nn.functional.cross_entropy(logits, label)
+    wanted = nn.functional.one_hot(label, logits.shape[1]).to(logits.dtype)
+    return nn.functional.binary_cross_entropy_with_logits(logits, wanted)
+
+
+def _loss(model: nn.Module, batch: Any, loss: str) -> Tensor:
+    if not isinstance(model, GSAT):
+        return objective(_logits(model, batch), batch.y, loss)
+    logits, attention = model.attend(
+        batch.x, batch.edge_index, batch.edge_attr, batch.batch, batch_size=batch.num_graphs
+    )
+    return objective(logits, batch.y, loss) + model.information_loss(attention)
+
+
+def _logits(model: nn.Module, batch: Any) -> Tensor:
+    logits: Tensor = model(
+        batch.x, batch.edge_index, batch.edge_attr, batch.batch, batch_size=batch.num_graphs
+    )
+    return logits
+
+
+def _cost(settings: Training, epoch: Epoch) -> float:
+    """What the best epoch has least of."""
+    return epoch.valid["loss"] if settings.select == "loss" else -epoch.valid["accuracy"]
+
+
+def _stop_on_bad_loss(
+    folder: Path, card: Card, state: TrainingState, step: int, loss: float
+) -> NoReturn:
+    kept = "nothing was learned before"
+    if state.history:
+        best = best_epoch(card.training, state.history)
+        _save(folder, dataclasses.replace(card, scores={"valid": state.history[best].valid}), state)
+        kept = f"the weights of epoch {best + 1}, the best so far, are kept in it"
+    raise CheckFailedError(
+        f"{folder}: the loss is {loss} in epoch {len(state.history) + 1}, batch {step + 1}; "
+        f"{kept}; try a lower learning_rate"
+    )
+
+
+def _save(folder: Path, card: Card, state: TrainingState) -> None:
+    """The checkpoint of the best weights, and the history beside it."""
+    run = {
+        "epochs": len(state.history),
+        "best_epoch": best_epoch(card.training, state.history) + 1,
+        "device": next(state.model.parameters()).device.type,
+        "threads": torch.get_num_threads(),
+        "graphxai_data": __version__,
+        "torch": version("torch"),
+    }
+    lines = [json.dumps(dataclasses.asdict(epoch)) + "\n" for epoch in state.history]
+    write_atomically(folder / HISTORY, "".join(lines).encode())
+    save_checkpoint(folder, state.best, dataclasses.replace(card, run=run))
+
+
+def _make_room(folder: Path, card: Card, force: bool) -> None:
+    """Leave a folder with this very training as it is; refuse another, or discard it by force."""
+    if (folder / CARD).is_file() and not force:
+        there: Card | None = read_card(folder)
+    else:
+        there = None if force else card_of_state(folder)
+    if there is not None:
+        _check_same(folder, there, card)
+    if force:
+        for name in (CARD, WEIGHTS, HISTORY, STATE):
+            (folder / name).unlink(missing_ok=True)
+
+
+def _check_same(folder: Path, there: Card, wanted: Card) -> None:
+    if there.data.content_sha256 != wanted.data.content_sha256:
+        raise InputError(
+            f"{folder}: a training on another build of '{there.data.dataset}' (content "
+            f"{there.data.content_sha256[:12]}…, expected {wanted.data.content_sha256[:12]}…); "
+            "choose another --out, or discard it with --force"
+        )
+    for table in ("shape", "architecture", "training"):
+        old, new = (_plain(getattr(c, table)) for c in (there, wanted))
+        for key in sorted(old | new):
+            if old.get(key) != new.get(key):
+                raise InputError(
+                    f"{folder}: a training with other settings ({key} {old.get(key)}, expected "
+                    f"{new.get(key)}); choose another --out, or discard it with --force"
+                )
+
+
+def _plain(table: Any) -> dict[str, Any]:
+    values = table if isinstance(table, dict) else dataclasses.asdict(table)
+    # TOML and JSON have no tuples.
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+
+def _torch_seed(seed: int, stream: str, index: int = 0) -> int:
+    return int(rng_for(seed, stream, index).words(1)[0]) >> 1
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device: '{name}' cannot be used here ({reason}); try cpu") from None
+    return torch.device(name)
+
+
+def _check_data(dataset: GraphXAIDataset) -> None:
+    for split, rows in dataset.get_idx_split().items():
+        if not len(rows):
+            raise InputError(f"'{dataset.name}' has no {split} graphs; its recipe needs some")
+    data, slices = dataset._data, dataset.slices
+    if not slices["x"].diff().all():
+        graph = int((slices["x"].diff() == 0).nonzero()[0])
+        raise InputError(f"'{dataset.name}': graph {graph} has no nodes; leave it out")
+    for key in ("x", "edge_attr"):
+        if key in data and not (finite := torch.isfinite(data[key]).all(dim=1)).all():
+            row = int((~finite).nonzero()[0])
+            graph = int(torch.searchsorted(slices[key], row, right=True)) - 1
+            raise InputError(
+                f"'{dataset.name}': {key} of graph {graph} has a value that is not finite; "
+                "correct what it was made from"
+            )

@@ -1,0 +1,142 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from graphxai_data.errors import InputError
+from graphxai_data.nn import BcosLinear, explanation_mode
+from graphxai_data.nn.bcos import RMSNorm
+
+PRESSURES = [1, 1.5, 2, 2.5, 3]
+
+
+def paper_formula(
+    x: np.ndarray, weight: np.ndarray, b: float, max_out: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Output [n, o] and dynamic weights [n, o, p] from the paper's equations 3 and 5, in NumPy.
+
+    The cosine is the angle's, from unit vectors, not a product divided afterwards.
+    """
+    unit_rows = weight / np.sqrt((weight**2).sum(axis=1, keepdims=True))
+    length = np.sqrt((x**2).sum(axis=1, keepdims=True))
+    cosine = (x / np.where(length == 0, 1, length)) @ unit_rows.T
+    outputs = len(weight) // max_out
+    winner = cosine.reshape(len(x), outputs, max_out).argmax(axis=2)
+    rows = unit_rows.reshape(outputs, max_out, -1)[np.arange(outputs), winner]
+    cosine = np.take_along_axis(cosine.reshape(len(x), outputs, max_out), winner[..., None], 2)[
+        ..., 0
+    ]
+    dynamic = np.abs(cosine)[..., None] ** (b - 1) * rows
+    return length * np.abs(cosine) ** b * np.sign(cosine), dynamic
+
+
+@pytest.mark.parametrize("b", PRESSURES)
+@pytest.mark.parametrize("max_out", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_output_and_dynamic_weights_are_those_of_the_papers_equations(
+    b: float, max_out: int, dtype: torch.dtype
+) -> None:
+    draws = np.random.default_rng(0)
+    weight = draws.normal(size=(6 * max_out, 20)) * draws.uniform(0.01, 30, size=(6 * max_out, 1))
+    x = draws.normal(size=(50, 20)) * 10.0 ** draws.uniform(-4, 4, size=(50, 1))
+    output, dynamic = paper_formula(x, weight, b, max_out)
+    layer = BcosLinear(20, 6, b, max_out).to(dtype)
+    layer.weight.data = torch.from_numpy(weight).to(dtype)
+    inputs = torch.from_numpy(x).to(dtype).requires_grad_()
+    tolerance = 1e-6 * np.abs(x).max(axis=1, keepdims=True)
+    # With B < 2 a small cosine has a large power: its error in float32 has, too.
+    rounding = 2e-4 if dtype == torch.float32 and 1 < b < 2 else 0
+    assert (np.abs(layer(inputs).detach().double().numpy() - output) < tolerance).all()
+    with explanation_mode(layer):
+        explained = layer(inputs)
+        assert torch.equal(explained, layer(inputs))
+        for j in range(6):
+            (row,) = torch.autograd.grad(explained[:, j].sum(), inputs, retain_graph=True)
+            assert np.abs(row.double().numpy() - dynamic[:, j]).max() < 1e-6 + rounding
+
+
+@pytest.mark.parametrize("b", [1, 1.1, *PRESSURES])
+@pytest.mark.parametrize("max_out", [1, 2])
+def test_gradients_are_those_of_finite_differences(b: float, max_out: int) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        layer = BcosLinear(5, 4, b, max_out).double()
+        x = torch.randn(7, 5, dtype=torch.double, requires_grad=True)
+        weight = layer.weight.detach().clone().requires_grad_()
+
+    def run(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(layer, {"weight": weight}, (x,))
+
+    assert torch.autograd.gradcheck(run, (x, weight))
+
+
+@settings(max_examples=60)
+@given(
+    b=st.floats(1, 6),
+    scale=st.sampled_from([0.0, 1e-30, 1e-12, 1e-6, 1.0, 1e6, 1e15]),
+    tilt=st.sampled_from([0.0, 1e-20, 1e-8, 1e-3]),
+)
+def test_zero_inputs_and_small_cosines_give_finite_values_and_gradients(
+    b: float, scale: float, tilt: float
+) -> None:
+    layer = BcosLinear(3, 2, b)
+    layer.weight.data = torch.tensor([[1.0, 0, 0], [0, 0, 0]])
+    x = (scale * torch.tensor([[tilt, 1.0, 0], [0, 0, 0], [1.0, 0, 0]])).requires_grad_()
+    out = layer(x)
+    out.sum().backward()
+    assert torch.isfinite(out).all()
+    assert torch.isfinite(x.grad).all()
+    assert torch.isfinite(layer.weight.grad).all()
+    assert not out[1].any()
+    assert torch.allclose(out[2], torch.tensor([scale, 0.0]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(0, 1), (1, 0), (1, 1, 0.9), (1, 1, float("nan")), (1, 1, 2, 0)]
+)
+def test_impossible_layers_are_refused(arguments: tuple[float, ...]) -> None:
+    with pytest.raises(InputError, match="expected"):
+        BcosLinear(*arguments)  # type: ignore[arg-type]
+
+
+def test_explanation_mode_is_left_whatever_happens() -> None:
+    model = nn.Sequential(BcosLinear(3, 3), nn.Dropout(0.5), nn.Sequential(RMSNorm(3)))
+    model[1].train(mode=False)
+    before = [(m.training, getattr(m, "hold_weights", None)) for m in model.modules()]
+    with pytest.raises(KeyboardInterrupt), explanation_mode(model) as same:
+        assert same is model
+        assert not model.training
+        assert model[0].hold_weights
+        with explanation_mode(model[0]):
+            pass
+        assert model[0].hold_weights
+        raise KeyboardInterrupt
+    assert [(m.training, getattr(m, "hold_weights", None)) for m in model.modules()] == before
+
+
+def test_normalisation_divides_by_the_root_mean_square_and_keeps_zero_zero() -> None:
+    x = torch.tensor([[3.0, 0.0, 1e-8], [4.0, 0.0, -1e-8]])
+    norm = RMSNorm(3, momentum=1.0)
+    out = norm(x)
+    expected = np.sqrt((3**2 + 4**2) / 2 * (1 + 1e-3 / 3))
+    np.testing.assert_allclose(out[:, 0].numpy(), [3 / expected, 4 / expected], rtol=1e-6)
+    assert not out[:, 1].any()
+    # A channel that is next to nothing beside the others stays so.
+    assert out[:, 2].abs().max() < 1e-6
+    norm.train(mode=False)
+    torch.testing.assert_close(norm(x), out)
+    assert torch.equal(norm(2 * x), 2 * norm(x))
+    assert norm(x[:0]).shape == (0, 3)
+
+
+def test_gradient_of_normalisation_is_that_of_finite_differences() -> None:
+    draws = torch.from_numpy(np.random.default_rng(1).normal(size=(9, 4)))
+    norm = RMSNorm(4).double()
+    scale = [1.0, 2.0, 3.0, 0.5]
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return norm(x * torch.tensor(scale, dtype=torch.double))
+
+    assert torch.autograd.gradcheck(run, (draws.requires_grad_(),))

@@ -1,0 +1,249 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GINConv, GINEConv
+
+from graphxai_data.errors import InputError
+from graphxai_data.nn import GIN, GINE, BcosGIN, BcosGINE, BcosLinear, DeepSets, explanation_mode
+from graphxai_data.nn.bcos import RMSNorm
+
+# Two graphs: a directed triangle with a tail and an isolated node; two nodes without an edge.
+EDGES = torch.tensor([[0, 1, 2, 2, 3], [1, 2, 0, 3, 2]])
+BATCH = torch.tensor([0, 0, 0, 0, 0, 1, 1])
+NODES, FEATURES, BONDS, CLASSES = 7, 3, 2, 4
+
+
+@pytest.fixture
+def x() -> Tensor:
+    features = torch.randn(NODES, FEATURES, dtype=torch.double)
+    features[1] = 0
+    return features
+
+
+@pytest.fixture
+def edge_attr() -> Tensor:
+    return torch.randn(EDGES.shape[1], BONDS, dtype=torch.double)
+
+
+def settled(model: nn.Module) -> nn.Module:
+    """In double precision, in evaluation mode, with statistics that are not one."""
+    model.double().train(mode=False)
+    for module in model.modules():
+        if isinstance(module, RMSNorm):
+            module.mean_square.uniform_(0.5, 2)
+    if isinstance(model, BcosGIN):
+        model.logit_scale.fill_(3.0)
+    return model
+
+
+def dynamic_matrices(model: BcosGIN, x: Tensor, edge_attr: Tensor | None) -> np.ndarray:
+    """[g, c, n·p + m·q] W* as the explicit product of the dynamic weights of all layers.
+
+    An independent way to the contribution map (paper, appendix "Sum-aggregation GNNs preserve
+    dynamic linearity"): every state is carried along with its matrix over all inputs.
+    """
+    x_values = x.numpy()
+    edge_values = np.zeros((EDGES.shape[1], 0)) if edge_attr is None else edge_attr.numpy()
+    inputs = np.concatenate([x_values.ravel(), edge_values.ravel()])
+    identity = np.eye(len(inputs))
+    node_part = identity[: x_values.size].reshape(NODES, FEATURES, -1)
+    edge_part = identity[x_values.size :].reshape(EDGES.shape[1], -1, len(inputs))
+
+    def through(layers: nn.Module, matrix: np.ndarray) -> np.ndarray:
+        for layer in layers:
+            if isinstance(layer, RMSNorm):
+                mean_square = layer.mean_square.numpy()
+                matrix = matrix / np.sqrt(mean_square + 1e-3 * mean_square.mean())[:, None]
+            else:
+                weight = layer.weight.detach().numpy()
+                weight = weight / np.linalg.norm(weight, axis=1, keepdims=True)
+                state = matrix @ inputs
+                length = np.linalg.norm(state)
+                cosine = weight @ state / (length if length else 1)
+                rows = np.arange(layer.out_features) * layer.max_out
+                if layer.max_out > 1:
+                    rows = rows + cosine.reshape(-1, layer.max_out).argmax(axis=1)
+                matrix = (np.abs(cosine[rows]) ** (layer.b - 1))[:, None] * weight[rows] @ matrix
+        return matrix
+
+    states = list(node_part)
+    for layer, update in enumerate(model.updates):
+        around = [state.copy() for state in states]
+        for k, (source, target) in enumerate(EDGES.T.tolist()):
+            message = states[source]
+            if isinstance(model, BcosGINE):
+                edges = model.edges[layer]
+                if hasattr(edges, "linear"):
+                    factor = 1 + edges.linear.weight.detach().numpy() @ edge_values[k]
+                    message = factor[:, None] * message
+                else:
+                    message = message + edges.weight.detach().numpy() @ edge_part[k]
+            around[target] = around[target] + message
+        states = [through(update, matrix) for matrix in around]
+    evidence = [through(model.readout, matrix) for matrix in states]
+    graphs = [sum(evidence[i] for i in np.flatnonzero(g == BATCH)) for g in range(2)]
+    return model.logit_scale.item() * np.stack(graphs)
+
+
+@pytest.mark.parametrize("b", [1, 1.5, 2, 3])
+@pytest.mark.parametrize("max_out", [1, 2])
+@pytest.mark.parametrize("norm", ["none", "rms"])
+@pytest.mark.parametrize("edges", [None, "additive", "multiplicative"])
+def test_input_times_gradient_is_the_product_of_all_dynamic_weights(
+    b: float, max_out: int, norm: str, edges: str | None, x: Tensor, edge_attr: Tensor
+) -> None:
+    options = {"b": b, "max_out": max_out, "norm": norm, "dropout": 0.5, "logit_bias": -2.0}
+    model = (
+        BcosGINE(FEATURES, BONDS, CLASSES, 6, 2, edges=edges, update_layers=1, **options)
+        if edges
+        else BcosGIN(FEATURES, CLASSES, 6, 2, **options)
+    )
+    settled(model)
+    bonds = edge_attr if edges else None
+    wanted = dynamic_matrices(model, x, bonds)
+    inputs = [t.clone().requires_grad_() for t in (x, bonds) if t is not None]
+    with explanation_mode(model):
+        logits = model(inputs[0], EDGES, inputs[1] if len(inputs) > 1 else None, BATCH)
+    plain = model(x, EDGES, bonds, BATCH)
+    torch.testing.assert_close(logits, plain)
+    for graph in range(2):
+        for c in range(CLASSES):
+            rows = torch.autograd.grad(
+                logits[graph, c], inputs, retain_graph=True, materialize_grads=True
+            )
+            row = torch.cat([r.flatten() for r in rows]).numpy()
+            np.testing.assert_allclose(row, wanted[graph, c], atol=1e-12)
+            flat = torch.cat([t.flatten() for t in inputs]).detach().numpy()
+            assert np.isclose(row @ flat + model.logit_bias, logits[graph, c].item(), atol=1e-11)
+
+
+def test_with_multiplicative_edges_nodes_alone_carry_the_logit(
+    x: Tensor, edge_attr: Tensor
+) -> None:
+    model = settled(BcosGINE(FEATURES, BONDS, CLASSES, 6, edges="multiplicative"))
+    x.requires_grad_()
+    with explanation_mode(model):
+        logits = model(x, EDGES, edge_attr.requires_grad_(), BATCH)
+    gradient, none = torch.autograd.grad(logits[0, 1], (x, edge_attr), allow_unused=True)
+    assert none is None
+    assert torch.isclose((gradient * x).sum(), logits[0, 1])
+
+
+def test_the_relu_twin_of_gin_is_pygs_ginconv(x: Tensor) -> None:
+    model = settled(GIN(FEATURES, CLASSES, 5, 2, update_layers=2, readout_layers=3))
+    model.eps.data = torch.tensor([0.3, -0.2], dtype=torch.double)
+    h = x
+    for update, eps in zip(model.updates, model.eps, strict=True):
+        h = GINConv(update, eps=eps.item()).double()(h, EDGES)
+    expected = torch.stack([model.readout(h)[graph == BATCH].sum(dim=0) for graph in range(2)])
+    torch.testing.assert_close(model(x, EDGES, None, BATCH), expected)
+    node_level = settled(GIN(FEATURES, CLASSES, 5, 2, level="node"))
+    node_level.load_state_dict(model.state_dict())
+    torch.testing.assert_close(node_level(x, EDGES, None, BATCH), model.readout(h))
+
+
+def test_the_relu_twin_of_gine_is_pygs_gineconv(x: Tensor, edge_attr: Tensor) -> None:
+    model = settled(GINE(FEATURES, BONDS, CLASSES, 5, 2))
+    h = x
+    for update, encoder in zip(model.updates, model.edges, strict=True):
+        conv = GINEConv(update, edge_dim=BONDS).double()
+        conv.lin = encoder
+        h = conv(h, EDGES, edge_attr)
+    expected = model.readout(h)[:5].sum(dim=0)
+    torch.testing.assert_close(model(x, EDGES, edge_attr, BATCH)[0], expected)
+
+
+def test_twins_have_the_same_depth_width_and_readout() -> None:
+    relu = GIN(FEATURES, CLASSES, 8, 3, update_layers=2, readout_layers=3)
+    bcos = BcosGIN(FEATURES, CLASSES, 8, 3, update_layers=2, readout_layers=3)
+    shapes = [
+        [tuple(m.weight.shape) for m in model.modules() if isinstance(m, kind)]
+        for model, kind in ((relu, nn.Linear), (bcos, BcosLinear))
+    ]
+    assert shapes[0] == shapes[1]
+    extra = {k for k, _ in relu.named_parameters()} - {k for k, _ in bcos.named_parameters()}
+    assert all(
+        key == "eps" or "bias" in key or "readout" in key or "updates" in key for key in extra
+    )
+
+
+def test_deepsets_sees_no_edges(x: Tensor) -> None:
+    model = settled(DeepSets(FEATURES, CLASSES, 8))
+    assert torch.equal(model(x, EDGES, None, BATCH), model(x, EDGES[:, :0], None, BATCH))
+    assert not torch.equal(model(x, EDGES, None, BATCH), model(2 * x, EDGES, None, BATCH))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GIN(FEATURES, CLASSES, 8),
+        lambda: GINE(FEATURES, BONDS, CLASSES, 8),
+        lambda: BcosGIN(FEATURES, CLASSES, 8, norm="rms"),
+        lambda: BcosGINE(FEATURES, BONDS, CLASSES, 8, edges="additive"),
+        lambda: BcosGINE(FEATURES, BONDS, CLASSES, 8, edges="multiplicative"),
+    ],
+    ids=["gin", "gine", "bcos-gin", "additive", "multiplicative"],
+)
+def test_edge_weights_of_one_change_nothing_and_of_zero_take_edges_away(
+    make: Callable[[], GIN], x: Tensor, edge_attr: Tensor
+) -> None:
+    model = settled(make())
+    whole = model(x, EDGES, edge_attr, BATCH)
+    ones = torch.ones(EDGES.shape[1], dtype=torch.double)
+    torch.testing.assert_close(model(x, EDGES, edge_attr, BATCH, edge_weight=ones), whole)
+    fewer = model(x, EDGES[:, 1:], edge_attr[1:], BATCH)
+    ones[0] = 0
+    torch.testing.assert_close(model(x, EDGES, edge_attr, BATCH, edge_weight=ones), fewer)
+    assert not torch.allclose(fewer, whole)
+    alone = model(x, EDGES[:, :0], edge_attr[:0], BATCH)
+    assert torch.isfinite(alone).all()
+    shuffle = torch.tensor([3, 0, 4, 2, 1])
+    torch.testing.assert_close(model(x, EDGES[:, shuffle], edge_attr[shuffle], BATCH), whole)
+    empty = model(x[:0], EDGES[:, :0], edge_attr[:0], BATCH[:0], batch_size=2)
+    assert empty.tolist() == [[getattr(model, "logit_bias", 0.0)] * CLASSES] * 2
+
+
+def test_calibration_gives_logits_of_standard_deviation_one(x: Tensor) -> None:
+    model = BcosGIN(FEATURES, CLASSES, 8, b=3, logit_bias=-5.0).double()
+    assert model(x, EDGES, None, BATCH).std() < 0.1
+    model.calibrate(x, EDGES, None, BATCH)
+    torch.testing.assert_close(model(x, EDGES, None, BATCH).std().item(), 1.0)
+    model.calibrate(x, EDGES, None, BATCH)
+    torch.testing.assert_close(model(x, EDGES, None, BATCH).std().item(), 1.0)
+    silent = BcosGIN(FEATURES, CLASSES).double()
+    silent.calibrate(0 * x, EDGES, None, BATCH)
+    assert silent.logit_scale == 1
+
+
+def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> None:
+    with pytest.raises(InputError, match=r"x: expected \[nodes, 3\], got \[7, 2\]"):
+        BcosGIN(FEATURES, CLASSES)(x[:, :2], EDGES)
+    gine = BcosGINE(FEATURES, BONDS, CLASSES).double()
+    with pytest.raises(InputError, match=r"edge_attr: expected \[edges, 2\], got none"):
+        gine(x, EDGES)
+    with pytest.raises(InputError, match=r"edge_attr: expected \[edges, 2\], got \[5, 1\]"):
+        gine(x, EDGES, edge_attr[:, :1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hidden": 0}, "hidden: expected"),
+        ({"layers": 0}, "layers: expected"),
+        ({"dropout": 1.0}, "dropout: expected"),
+        ({"level": "edge"}, "level: expected 'graph' or 'node', got 'edge'"),
+        ({"norm": "batch"}, "norm: expected 'rms' or 'none' for a B-cos model, got 'batch'"),
+        ({"update_layers": 0}, "update_layers: expected"),
+        ({"readout_layers": 0}, "readout_layers: expected"),
+    ],
+)
+def test_impossible_settings_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        BcosGIN(FEATURES, CLASSES, **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="edges: expected 'additive' or 'multiplicative'"):
+        BcosGINE(FEATURES, BONDS, CLASSES, edges="no")
+    with pytest.raises(InputError, match="norm: expected 'batch' or 'none' for a ReLU model"):
+        GIN(FEATURES, CLASSES, norm="rms")

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphxai_data.errors import InputError
+from graphxai_data.nn.sums import Edges, Members, sum_per_graph
+
+
+@st.composite
+def edge_lists(draw: st.DrawFn) -> tuple[torch.Tensor, int]:
+    """Any edges: unsorted, repeated, directed, loops, nodes without any."""
+    nodes = draw(st.integers(1, 7))
+    ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1))
+    pairs = draw(st.lists(ends, max_size=20))
+    return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T, nodes
+
+
+@settings(max_examples=100)
+@given(edge_lists(), st.integers(0, 3), st.integers(0, 2**32))
+def test_sums_and_their_gradients_are_those_of_plain_loops(
+    graph: tuple[torch.Tensor, int], width: int, seed: int
+) -> None:
+    edge_index, nodes = graph
+    draws = np.random.default_rng(seed)
+    h = torch.from_numpy(draws.normal(size=(nodes, width))).requires_grad_()
+    messages = torch.from_numpy(draws.normal(size=(edge_index.shape[1], width))).requires_grad_()
+    wanted_sum, wanted_scatter = np.zeros((nodes, width)), np.zeros((nodes, width))
+    for k, (source, target) in enumerate(edge_index.T.tolist()):
+        wanted_sum[target] += h[source].detach().numpy()
+        wanted_scatter[target] += messages[k].detach().numpy()
+    edges = Edges(edge_index, nodes)
+    np.testing.assert_allclose(edges.sum_of_neighbours(h).detach(), wanted_sum, atol=1e-12)
+    np.testing.assert_allclose(edges.sum_at_targets(messages).detach(), wanted_scatter, atol=1e-12)
+    assert torch.equal(edges.at_sources(h), h[edge_index[0]])
+    if width and len(messages):
+        assert torch.autograd.gradcheck(edges.sum_of_neighbours, (h,))
+        assert torch.autograd.gradcheck(edges.at_sources, (h,))
+        assert torch.autograd.gradcheck(edges.sum_at_targets, (messages,))
+
+
+@given(st.lists(st.integers(0, 4), max_size=20))
+def test_members_are_in_rising_order(owner: list[int]) -> None:
+    members = Members.of(torch.tensor(owner, dtype=torch.int64), 5)
+    for i in range(5):
+        rows = members.rows[members.ptr[i] : members.ptr[i + 1]].tolist()
+        assert rows == [row for row, of in enumerate(owner) if of == i]
+
+
+def test_graphs_without_nodes_have_the_sum_zero() -> None:
+    rows = torch.tensor([[1.0], [2.0], [4.0]])
+    batch = torch.tensor([1, 1, 3])
+    assert sum_per_graph(rows, batch, 6).flatten().tolist() == [0, 3, 0, 4, 0, 0]
+    assert sum_per_graph(rows, batch, None).flatten().tolist() == [0, 3, 0, 4]
+    assert sum_per_graph(rows, None, None).tolist() == [[7]]
+    assert sum_per_graph(rows[:0], batch[:0], 2).tolist() == [[0], [0]]
+    assert sum_per_graph(rows[:0], batch[:0], None).tolist() == [[0]]
+
+
+@pytest.mark.parametrize("edge_index", [[[0, 3], [1, 1]], [[0, 1], [1, -1]]])
+def test_edges_to_nodes_that_are_not_there_are_refused(edge_index: list[list[int]]) -> None:
+    with pytest.raises(InputError, match="edge_index: expected nodes 0 to 2, got"):
+        Edges(torch.tensor(edge_index), 3)
+
+
+def test_edges_of_another_form_are_refused() -> None:
+    with pytest.raises(InputError, match=r"edge_index: expected \[2, edges\], got \[3, 1\]"):
+        Edges(torch.zeros((3, 1), dtype=torch.int64), 3)
