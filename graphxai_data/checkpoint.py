@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import safetensors
-import safetensors.torch
 import tomli_w
+import torch
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from graphxai_data.dataset import GraphXAIDataset
@@ -83,7 +84,7 @@ class Card:
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], card: Card) -> Card:
     """Write both files, the card last; gives the card as written."""
-    content = safetensors.torch.save({k: v.contiguous().cpu() for k, v in weights.items()})
+    content = save({k: v.contiguous().cpu() for k, v in weights.items()})
     card = dataclasses.replace(card, weights_sha256=hashlib.sha256(content).hexdigest())
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / WEIGHTS, content)
@@ -113,9 +114,11 @@ def load_checkpoint(folder: Path) -> tuple[nn.Module, Card]:
             f"{path}: truncated or changed: sha256 {digest}, expected {card.weights_sha256}; "
             "copy it again from where it came, or train it again"
         )
-    model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape))
+    # On "meta" tensors have no content: nothing is drawn at random, and no card can ask for memory.
+    with torch.device("meta"):
+        model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape))
     try:
-        model.load_state_dict(safetensors.torch.load(content))
+        model.load_state_dict(load(content), assign=True)
     except (safetensors.SafetensorError, RuntimeError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise DamagedError(f"{path}: weights do not fit {CARD} beside them: {reason}") from None

@@ -460,9 +460,10 @@ def _parse_seeds(text: str) -> list[int]:
     try:
         for part in text.split(","):
             first, dash, last = part.partition("-")
-            seeds += range(int(first), int(last if dash else first) + 1)
-            if len(seeds) > _MOST_SEEDS:
+            new = range(int(first), int(last if dash else first) + 1)
+            if not new or len(seeds) + (new[-1] - new[0]) >= _MOST_SEEDS:
                 raise ValueError
+            seeds += new
     except ValueError:
         seeds = []
     if not seeds:

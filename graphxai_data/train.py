@@ -35,7 +35,7 @@ from graphxai_data.disk import build_lock, explained_disk_errors, write_atomical
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.metrics import accuracy, macro_f1
 from graphxai_data.nn import GSAT
-from graphxai_data.nn.gin import BcosGIN
+from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.zoo import Settings, Training, make_model
 from graphxai_data.seeds import MAX_SEED, rng_for
 from graphxai_data.training_state import (
@@ -103,7 +103,7 @@ def train(
         if not ((folder / CARD).is_file() and read_card(folder).complete):
             folder.mkdir(parents=True, exist_ok=True)
             # Initial weights and dropout draw from torch's own generator: it gets its state back.
-            with torch.random.fork_rng():
+            with torch.random.fork_rng([target] if target.type == "cuda" else []):
                 _train(folder, card, dataset, target, progress)
         return load_checkpoint(folder)
 
@@ -145,10 +145,10 @@ def _train(
             if isinstance(model, GSAT):
                 model.anneal(done / settings.epochs)
             loss = _loss(model, batch.to(device), settings.loss)
-            if not torch.isfinite(loss):
-                _stop_on_bad_loss(folder, card, state, step, loss.item())
             state.optimiser.zero_grad()
             loss.backward()
+            if not (torch.isfinite(loss) and _finite_gradients(model)):
+                _stop(folder, card, state, step)
             state.optimiser.step()
             total += loss.item() * batch.num_graphs
             graphs += batch.num_graphs
@@ -247,17 +247,20 @@ def _cost(settings: Training, epoch: Epoch) -> float:
     return epoch.valid["loss"] if settings.select == "loss" else -epoch.valid["accuracy"]
 
 
-def _stop_on_bad_loss(
-    folder: Path, card: Card, state: TrainingState, step: int, loss: float
-) -> NoReturn:
+def _finite_gradients(model: nn.Module) -> bool:
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    return bool(torch.isfinite(torch.stack([torch.linalg.vector_norm(g) for g in gradients])).all())
+
+
+def _stop(folder: Path, card: Card, state: TrainingState, step: int) -> NoReturn:
     kept = "nothing was learned before"
     if state.history:
         best = best_epoch(card.training, state.history)
         _save(folder, dataclasses.replace(card, scores={"valid": state.history[best].valid}), state)
         kept = f"the weights of epoch {best + 1}, the best so far, are kept in it"
     raise CheckFailedError(
-        f"{folder}: the loss is {loss} in epoch {len(state.history) + 1}, batch {step + 1}; "
-        f"{kept}; try a lower learning_rate"
+        f"{folder}: the loss or its gradient is not finite in epoch {len(state.history) + 1}, "
+        f"batch {step + 1}; {kept}; try a lower learning_rate"
     )
 
 

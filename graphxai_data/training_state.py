@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import safetensors
-import safetensors.torch
 import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from graphxai_data.checkpoint import Card
@@ -54,7 +54,7 @@ class TrainingState:
             "card": dataclasses.asdict(card),
             "history": [dataclasses.asdict(epoch) for epoch in self.history],
         }
-        content = safetensors.torch.save(
+        content = save(
             {key: tensor.contiguous() for key, tensor in tensors.items()},
             {"about": json.dumps(about)},
         )

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from torch import nn
 
 from graphxai_data.errors import InputError, whole_number
-from graphxai_data.nn.gin import GIN, GINE, BcosGIN, BcosGINE, DeepSets
+from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
+from graphxai_data.nn.gin import GIN, GINE, DeepSets
 from graphxai_data.nn.gsat import GSAT
 from graphxai_data.typed_table import nearest, parse_table
 

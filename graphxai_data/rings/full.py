@@ -27,7 +27,7 @@ from graphxai_data.seeds import Draws, rng_for
 # With fewer, twelve comparisons cannot be separable at all: of two times six scores, one order in
 # 462 is as extreme as all of one mode above all of the other.
 FEWEST_RUNS = 6
-_MODEL: dict[str, Any] = {"hidden": 64, "layers": 3, "norm": "batch"}
+_MODEL: dict[str, Any] = {"hidden": 64, "layers": 3, "readout_layers": 1, "norm": "batch"}
 _BATCH, _RATE = 32, 5e-3
 # Complete graphs have so many pairs of nodes at most.
 _MOST_PAIRS = 10_000_000

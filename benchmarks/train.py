@@ -1,0 +1,122 @@
+"""An epoch of training on MNIST-75sp: our models and batches against PyG's of the same size.
+
+Also what the sums over edges are made of. Run with `python -m benchmarks.train [--root data]`.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GINConv, global_add_pool
+
+from benchmarks.timing import best_seconds
+from graphxai_data import BatchLoader, GraphXAIDataset
+from graphxai_data.nn.gin import GIN, relu_layers
+from graphxai_data.nn.sums import Edges
+from graphxai_data.nn.zoo import Settings, make_model
+from graphxai_data.train import objective
+
+GRAPHS, BATCH_SIZE, HIDDEN = 4000, 64, 64
+
+
+class PyGGIN(nn.Module):
+    """The twin of B-cos GIN (paper, table of GIN architectures) as users of PyG write it."""
+
+    def __init__(self, in_features: int, classes: int) -> None:
+        super().__init__()
+        widths = [in_features, HIDDEN, HIDDEN]
+        self.convs = nn.ModuleList(
+            GINConv(relu_layers([width, HIDDEN, HIDDEN], "none"), train_eps=True)
+            for width in widths
+        )
+        self.readout = relu_layers([HIDDEN] * 3, "none").append(nn.Linear(HIDDEN, classes))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: None, batch: Tensor) -> Tensor:
+        """Logits [g, c]."""
+        for conv in self.convs:
+            x = conv(x, edge_index)
+        return global_add_pool(self.readout(x), batch)
+
+
+def epoch(model: nn.Module, loader: Iterable) -> None:
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model.train()
+    for batch in loader:
+        loss = objective(model(batch.x, batch.edge_index, None, batch.batch), batch.y, "ce")
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+
+def epochs_against_pyg(dataset: GraphXAIDataset) -> dict[str, float]:
+    """How many times as fast as PyG an epoch of each model is."""
+    part = dataset[:GRAPHS]
+    shape = {"in_features": dataset.num_node_features, "edge_features": 0}
+    shape["classes"] = dataset.num_classes
+    models = {
+        f"{name}, {configuration}": make_model(
+            name, Settings.named(name, "mnist75sp", configuration).architecture, **shape
+        )
+        for name in ("bcos-gin", "gin")
+        for configuration in ("paper", "default")
+    }
+    peer = PyGGIN(shape["in_features"], shape["classes"])
+    twin = models["gin, paper"]
+    assert isinstance(twin, GIN)
+    assert sum(p.numel() for p in peer.parameters()) == sum(p.numel() for p in twin.parameters())
+    ours = BatchLoader(part, BATCH_SIZE, shuffle=True, keys=("x", "edge_index", "y"))
+    theirs = DataLoader(part, BATCH_SIZE, shuffle=True)
+    contestants = {name: lambda model=model: epoch(model, ours) for name, model in models.items()}
+    seconds = best_seconds({"pyg": lambda: epoch(peer, theirs)} | contestants, rounds=4)
+    return {name: round(seconds["pyg"] / seconds[name], 2) for name in models}
+
+
+def sums(dataset: GraphXAIDataset) -> dict[str, float]:
+    """Forward and backward pass of a sum over neighbours, relative to the product used."""
+    batch = next(iter(BatchLoader(dataset, BATCH_SIZE)))
+    source, target = batch.edge_index
+    h = torch.randn(batch.num_nodes, HIDDEN, requires_grad=True)
+    order = torch.argsort(target, stable=True)
+    lengths = torch.bincount(target, minlength=len(h))
+
+    def product() -> Tensor:
+        return Edges(batch.edge_index, len(h)).sum_of_neighbours(h)
+
+    def index_add() -> Tensor:
+        return torch.zeros_like(h).index_add_(0, target, h.index_select(0, source))
+
+    def segment_reduce() -> Tensor:
+        rows = h.index_select(0, source[order])
+        return torch.segment_reduce(rows, "sum", lengths=lengths, axis=0)
+
+    ways = {"product": product, "index_add_": index_add, "segment_reduce": segment_reduce}
+    for way in ways.values():
+        torch.testing.assert_close(way(), product(), rtol=1e-4, atol=1e-4)
+    seconds = best_seconds(
+        {name: lambda way=way: way().sum().backward() for name, way in ways.items()}, rounds=40
+    )
+    return {f"{name}, times": round(s / seconds["product"], 1) for name, s in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", default="data", help="folder of builds")
+    root = parser.parse_args().root
+    torch.set_num_threads(1)
+    result = {}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for name in ("mnist75sp", "mnist75sp-r23"):
+            dataset = GraphXAIDataset(root, name)
+            result[name] = {
+                "epoch, times faster than PyG": epochs_against_pyg(dataset),
+                "sum over neighbours": sums(dataset),
+            }
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

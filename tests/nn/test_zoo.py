@@ -1,0 +1,121 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphxai_data.nn.zoo as zoo
+from graphxai_data.errors import InputError
+from graphxai_data.generators import GENERATORS
+from graphxai_data.nn import GIN, GSAT, BcosGIN, BcosGINE
+from graphxai_data.nn.zoo import CONFIGURATIONS, MODELS, Settings, make_model
+
+TABLES = tomllib.loads(Path(zoo.__file__).with_name("zoo.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_every_configuration_makes_a_model(configuration: str, model: str, generator: str) -> None:
+    settings = Settings.named(model, generator, configuration)
+    made = make_model(model, settings.architecture, in_features=5, edge_features=3, classes=4)
+    x, edges = torch.ones(2, 5), torch.tensor([[0, 1], [1, 0]])
+    assert made(x, edges, torch.ones(2, 3)).shape == (1, 4)
+
+
+def test_the_tables_hold_no_name_that_nothing_reads() -> None:
+    assert set(TABLES) == set(CONFIGURATIONS)
+    for tables in TABLES.values():
+        assert set(tables) <= {"all", *MODELS}
+        for model in set(tables) - {"all"}:
+            nested = {key for key, value in tables[model].items() if isinstance(value, dict)}
+            assert nested <= set(GENERATORS)
+
+
+def test_the_papers_tables_are_those_of_its_appendix() -> None:
+    bcos_gin = Settings.named("bcos-gin", "ba2motif", "paper")
+    made = make_model("bcos-gin", bcos_gin.architecture, in_features=7, edge_features=0, classes=2)
+    assert isinstance(made, BcosGIN)
+    assert made.widths == [7, 64, 64, 64]
+    assert [type(layer).__name__ for layer in made.readout] == ["BcosLinear"] * 3
+    assert {layer.b for layer in made.readout} == {2.0}
+    assert made.dropout.p == 0
+    assert made.logit_bias == 0
+
+    gine = Settings.named("bcos-gine", "dihalo", "paper")
+    made = make_model("bcos-gine", gine.architecture, in_features=8, edge_features=4, classes=9)
+    assert isinstance(made, BcosGINE)
+    assert made.widths == [8, 128, 128, 128, 128]
+    assert len(made.readout) == 2
+    assert made.dropout.p == 0.5
+    assert type(made.edges[0]).__name__ == "_Additive"
+
+    gsat = Settings.named("gsat", "ba2motif", "paper")
+    made = make_model("gsat", gsat.architecture, in_features=7, edge_features=0, classes=2)
+    assert isinstance(made, GSAT)
+    assert (len(made.backbone.updates), made.prior, made.information) == (4, 0.7, 1.0)
+    assert list(made.temperatures) == [1.0, 0.1]
+    assert [layer.out_features for layer in made.classifier if hasattr(layer, "out_features")] == [
+        32,
+        2,
+    ]
+    assert [layer.out_features for layer in made.attention if hasattr(layer, "out_features")] == [
+        64,
+        64,
+        1,
+    ]
+    for settings in (bcos_gin, gine, gsat):
+        training = settings.training
+        assert (training.learning_rate, training.schedule) == (1e-3, "plateau")
+        assert (training.rate_factor, training.rate_patience) == (0.5, 25)
+        assert (training.minimum_rate, training.stop_patience) == (1e-6, 25)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize(("bcos", "relu"), [("bcos-gin", "gin"), ("bcos-gine", "gine")])
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_twins_are_alike_in_depth_and_width(
+    configuration: str, bcos: str, relu: str, generator: str
+) -> None:
+    shapes = [
+        {
+            key: value
+            for key, value in Settings.named(name, generator, configuration).architecture.items()
+            if key in ("hidden", "layers", "readout_layers", "update_layers", "dropout")
+        }
+        for name in (bcos, relu)
+    ]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bcosgin", "dihalo"), "unknown model 'bcosgin'; did you mean 'bcos-gin'?"),
+        (("gin", "dihalo", "papers"), "unknown configuration 'papers'; did you mean 'paper'?"),
+        (("gin", "dihalo", "paper", {"hiden": 3}), "gin: unknown setting 'hiden'; did you mean"),
+        (("gin", "dihalo", "paper", {"b": 3.0}), "gin: unknown setting 'b'"),
+        (("gin", "dihalo", "paper", {"epochs": 1.5}), "epochs: expected a whole number"),
+        (("gin", "dihalo", "paper", {"epochs": 0}), "epochs: expected a whole number from 1"),
+        (("gin", "dihalo", "paper", {"loss": "mse"}), "loss: expected one of 'ce', 'bce'"),
+        (("gin", "dihalo", "paper", {"learning_rate": 0.0}), "learning_rate: expected at least"),
+        (("gin", "dihalo", "paper", {"rate_factor": 2.0}), "rate_factor: expected between 0 and 1"),
+    ],
+)
+def test_unknown_names_and_impossible_values_are_refused(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(InputError, match=message.replace("?", "[?]")):
+        Settings.named(*arguments)  # type: ignore[arg-type]
+
+
+def test_models_that_need_edge_features_are_refused_without() -> None:
+    with pytest.raises(InputError, match="'gine' needs edge features, which this dataset lacks"):
+        make_model("gine", {}, in_features=3, edge_features=0, classes=2)
+    with pytest.raises(InputError, match="gin: unknown setting 'in_feature'"):
+        make_model("gin", {"in_feature": 3}, in_features=3, edge_features=0, classes=2)
+    with pytest.raises(InputError, match="gin: .*; check the settings' types"):
+        make_model("gin", {"dropout": "much"}, in_features=3, edge_features=0, classes=2)
+    made = make_model("gin", {}, in_features=3, edge_features=2, classes=2, level="node")
+    assert isinstance(made, GIN)
+    assert made.level == "node"
