@@ -75,19 +75,18 @@ class GraphNetwork(nn.Module):
         Returns:
             [g, c], or [n, c] for node-level models.
         """
-        h = self.states(x, edge_index, edge_attr, edge_weight)
+        h = self.states(x, Edges(edge_index, len(x)), edge_attr, edge_weight)
         return self.pooled(self.readout(h), batch, batch_size)
 
     def states(
         self,
         x: Tensor,
-        edge_index: Tensor,
+        edges: Edges,
         edge_attr: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         """[n, hidden] the states of nodes after the last update."""
         self._check_widths(x, edge_attr)
-        edges = Edges(edge_index, len(x))
         h = x
         for layer, update in enumerate(self.updates):
             around = self.around(layer, h, edges, edge_attr, edge_weight)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from graphxai_data.errors import InputError
 from graphxai_data.nn.gin import GIN, GINE, relu_layers
-from graphxai_data.nn.sums import sum_per_graph
+from graphxai_data.nn.sums import Edges, sum_per_graph
 
 # In float32 the uniform draw may be 0, and its logit minus infinity.
 _NOISE_EPSILON = 1e-7
@@ -95,8 +95,9 @@ class GSAT(nn.Module):
         batch_size: int | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Logits, and the attention [m] in (0, 1) that every edge got."""
-        attention = self._attention(x, edge_index, edge_attr)
-        h = self.backbone.states(x, edge_index, edge_attr, attention)
+        edges = Edges(edge_index, len(x))
+        attention = both_ways(self._attention(x, edges, edge_attr), edge_index, len(x))
+        h = self.backbone.states(x, edges, edge_attr, attention)
         if self.backbone.level == "graph":
             h = sum_per_graph(h, batch, batch_size)
         logits: Tensor = self.classifier(h)
@@ -114,16 +115,16 @@ class GSAT(nn.Module):
         first, last = self.temperatures
         self.temperature = first + (last - first) * min(max(progress, 0.0), 1.0)
 
-    def _attention(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
-        h = self.backbone.states(x, edge_index, edge_attr)
-        ends = [h.index_select(0, edge_index[0]), h.index_select(0, edge_index[1])]
+    def _attention(self, x: Tensor, edges: Edges, edge_attr: Tensor | None) -> Tensor:
+        h = self.backbone.states(x, edges, edge_attr)
+        ends = [edges.at_sources(h), edges.at_targets(h)]
         if self.backbone.edge_features and edge_attr is not None:
             ends.append(edge_attr)
         logit = self.attention(torch.cat(ends, dim=1)).squeeze(1)
         if not self.training:
-            return both_ways(torch.sigmoid(logit), edge_index, len(x))
+            return torch.sigmoid(logit)
         noise = torch.logit(torch.rand_like(logit), eps=_NOISE_EPSILON)
-        return both_ways(torch.sigmoid((logit + noise) / self.temperature), edge_index, len(x))
+        return torch.sigmoid((logit + noise) / self.temperature)
 
 
 def both_ways(values: Tensor, edge_index: Tensor, nodes: int) -> Tensor:

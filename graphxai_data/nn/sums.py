@@ -7,6 +7,7 @@ depend on the order in which threads finish.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -98,7 +99,12 @@ class Edges:
 
     def at_sources(self, h: Tensor) -> Tensor:
         """[m, width] the row of `h` [n, width] at the source of each edge."""
-        result: Tensor = _Gather.apply(h, self)
+        result: Tensor = _Gather.apply(h, self.source, lambda: self.out_of)
+        return result
+
+    def at_targets(self, h: Tensor) -> Tensor:
+        """[m, width] the row of `h` [n, width] at the target of each edge."""
+        result: Tensor = _Gather.apply(h, self.target, lambda: self.into)
         return result
 
     def sum_at_targets(self, messages: Tensor) -> Tensor:
@@ -137,14 +143,14 @@ class _NeighbourSum(torch.autograd.Function):
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, edges: Edges) -> Tensor:
-        ctx.edges = edges
-        return h.index_select(0, edges.source)
+    def forward(ctx: Any, h: Tensor, rows: Tensor, members: Callable[[], Members]) -> Tensor:
+        ctx.members = members
+        return h.index_select(0, rows)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return ctx.edges.out_of.summed(grad), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.members().summed(grad), None, None
 
 
 class _Scatter(torch.autograd.Function):

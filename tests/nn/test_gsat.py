@@ -5,6 +5,7 @@ import torch
 from graphxai_data.errors import InputError
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.gsat import both_ways
+from graphxai_data.nn.sums import Edges
 
 EDGES = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 0]])
 X = torch.arange(12.0).reshape(4, 3) / 12
@@ -41,7 +42,7 @@ def test_attention_of_one_and_of_zero_are_all_edges_and_none() -> None:
     last.weight.data.zero_()
     for bias, edges in ((50.0, EDGES), (-200.0, EDGES[:, :0])):
         last.bias.data.fill_(bias)
-        h = model.backbone.states(X, edges).sum(dim=0, keepdim=True)
+        h = model.backbone.states(X, Edges(edges, len(X))).sum(dim=0, keepdim=True)
         torch.testing.assert_close(model(X, EDGES), model.classifier(h))
 
 

@@ -34,9 +34,11 @@ def test_sums_and_their_gradients_are_those_of_plain_loops(
     np.testing.assert_allclose(edges.sum_of_neighbours(h).detach(), wanted_sum, atol=1e-12)
     np.testing.assert_allclose(edges.sum_at_targets(messages).detach(), wanted_scatter, atol=1e-12)
     assert torch.equal(edges.at_sources(h), h[edge_index[0]])
+    assert torch.equal(edges.at_targets(h), h[edge_index[1]])
     if width and len(messages):
         assert torch.autograd.gradcheck(edges.sum_of_neighbours, (h,))
         assert torch.autograd.gradcheck(edges.at_sources, (h,))
+        assert torch.autograd.gradcheck(edges.at_targets, (h,))
         assert torch.autograd.gradcheck(edges.sum_at_targets, (messages,))
 
 
