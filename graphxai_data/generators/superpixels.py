@@ -9,30 +9,13 @@ most numbers ask for the same sizes of segments. `mnist75sp_proof.py` makes the 
 Compiled by numba without fast-math, every sum is taken in the order written, on any machine.
 """
 
-import logging
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.compiled import compiled
 from graphxai_data.generators.slic import Grid, Slic
 
-log = logging.getLogger(__name__)
-
 Bytes = npt.NDArray[np.uint8]
-
-
-def _compiled(function: Callable[..., None]) -> Callable[..., Any]:
-    """Machine code of a function, kept on disk where there is a place for it."""
-    try:
-        kept: Callable[..., Any] = numba.njit(cache=True)(function)
-        return kept
-    except RuntimeError as error:  # nothing that numba would write to can be written to
-        log.info("compiled anew in every process: %s", error)
-        compiled: Callable[..., Any] = numba.njit(function)
-        return compiled
 
 
 def superpixels(images: Bytes, slic: Slic) -> tuple[Bytes, npt.NDArray[np.int64]]:
@@ -65,7 +48,7 @@ def _rescaled(images: Bytes) -> npt.NDArray[np.float64]:
     return values / np.where(high == low, 1.0, high - low)
 
 
-@_compiled
+@compiled
 def _cluster(  # type: ignore[no-untyped-def]
     colours, todo, centres, step, reach, iterations, clusters
 ):
@@ -118,7 +101,7 @@ def _cluster(  # type: ignore[no-untyped-def]
         clusters[image] = nearest
 
 
-@_compiled
+@compiled
 def _connect(clusters, todo, smallest, largest, labels, found):  # type: ignore[no-untyped-def]
     """Cut clusters into connected segments; a small one joins the neighbour found last.
 

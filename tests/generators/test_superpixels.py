@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -61,17 +60,3 @@ def test_the_grid_is_that_of_scikit_image() -> None:
         expected = np.stack([rows.ravel(), columns.ravel()], axis=1)
         np.testing.assert_array_equal(grid.centres((28, 28)), expected)
         assert grid.reach == 2 * (regular_grid((1, 28, 28), rows.size)[1].step or 1)
-
-
-def test_numba_without_a_place_for_its_files_still_compiles(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from graphxai_data.generators import superpixels as module
-
-    def no_place(*_: object, cache: bool = False, **__: object) -> object:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: function
-
-    monkeypatch.setattr(module.numba, "njit", lambda *a, **k: a[0] if a else no_place(**k))
-    assert module._compiled(sorted)([2, 1]) == [1, 2]
