@@ -16,9 +16,9 @@ import numpy as np
 
 from graphxai_data import engine as engines
 from graphxai_data.disk import (
-    build_lock,
     explained_disk_errors,
     finish_replacing,
+    folder_lock,
     publish,
     write_atomically,
 )
@@ -110,7 +110,7 @@ def build(
 
     plan = make_plan(recipe, order.seed, order.graphs, order.sources)
     plan, rejected = read_sources(plan, recipe, order.sources, order.seed)
-    with explained_disk_errors(folder), build_lock(folder, wait):
+    with explained_disk_errors(folder), folder_lock(folder, wait):
         finish_replacing(folder)
         if folder.exists() and not replace_existing:
             return _kept(folder, order, rings)

@@ -107,19 +107,28 @@ def load_checkpoint(folder: Path) -> tuple[nn.Module, Card]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DamagedError(f"{path}: cannot be read ({error.strerror}); train it again") from None
+        raise DamagedError(
+            f"{path}: cannot be read ({error.strerror}); copy it again from where it came, or "
+            "train it again with --force"
+        ) from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != card.weights_sha256:
         raise DamagedError(
             f"{path}: truncated or changed: sha256 {digest}, expected {card.weights_sha256}; "
-            "copy it again from where it came, or train it again"
+            "copy it again from where it came, or train it again with --force"
         )
     # On "meta" tensors have no content: nothing is drawn at random, and no card can ask for memory.
     with torch.device("meta"):
         model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape))
     try:
-        model.load_state_dict(load(content), assign=True)
-    except (safetensors.SafetensorError, RuntimeError) as error:
+        weights = load(content)
+        for key, wanted in model.state_dict().items():
+            if key in weights and weights[key].dtype != wanted.dtype:
+                raise ValueError(f"{key} is {weights[key].dtype}, expected {wanted.dtype}")
+            if key in weights and not weights[key].isfinite().all():
+                raise ValueError(f"{key} is not finite")
+        model.load_state_dict(weights, assign=True)
+    except (safetensors.SafetensorError, RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise DamagedError(f"{path}: weights do not fit {CARD} beside them: {reason}") from None
     return model.train(mode=False), card

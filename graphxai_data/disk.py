@@ -19,8 +19,16 @@ class DiskFullError(GraphXAIDataError):
 
 
 @contextmanager
-def explained_disk_errors(folder: Path) -> Iterator[None]:
-    """Turn operating-system errors under `folder` into one clear line."""
+def explained_disk_errors(
+    folder: Path, option: str = "--root", parts: str = "the finished shards"
+) -> Iterator[None]:
+    """Turn operating-system errors under `folder` into one clear line.
+
+    Args:
+        folder: where the work is done.
+        option: of the command line, to choose another folder by.
+        parts: what the same command would go on from.
+    """
     try:
         yield
     except OSError as error:
@@ -28,16 +36,25 @@ def explained_disk_errors(folder: Path) -> Iterator[None]:
         if error.errno in _FULL:
             raise DiskFullError(
                 f"{place}: {os.strerror(error.errno)}; make room and run the same command again, "
-                "it goes on from the finished shards"
+                f"it goes on from {parts}"
             ) from None
         raise InputError(
-            f"{place}: {error.strerror or error}; choose a --root that you can write to"
+            f"{place}: {error.strerror or error}; choose a {option} that you can write to"
         ) from None
 
 
 @contextmanager
-def build_lock(folder: Path, wait: bool) -> Iterator[None]:
-    """One build at a time writes `folder`; a lock dies with its process, so none is ever stale."""
+def folder_lock(
+    folder: Path, wait: bool, work: str = "building", option: str = "--root"
+) -> Iterator[None]:
+    """One process at a time writes `folder`; a lock dies with its process, so none is ever stale.
+
+    Args:
+        folder: to be written; the lock stands beside it.
+        wait: for another process to finish, instead of an error.
+        work: what the processes do, for that error.
+        option: of the command line, to choose another folder by.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=-1 if wait else 0)
     try:
@@ -45,7 +62,7 @@ def build_lock(folder: Path, wait: bool) -> Iterator[None]:
             yield
     except Timeout:
         raise InputError(
-            f"{folder}: another process is building here; wait for it, or choose another --root"
+            f"{folder}: another process is {work} here; wait for it, or choose another {option}"
         ) from None
 
 

@@ -1,5 +1,6 @@
 """The errors a user can meet: each message says what, where, expected, got and the next step."""
 
+import math
 import operator
 
 
@@ -32,3 +33,15 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
     if isinstance(value, bool) or not low <= number <= high:
         raise InputError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
     return number
+
+
+def finite_number(
+    name: str, value: object, low: float = -math.inf, high: float = math.inf
+) -> float:
+    """The value itself, or an `InputError` unless it is a finite number from low to high."""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not (math.isfinite(number) and low <= number <= high):
+        limits = f" from {low:g} to {high:g}" if math.isfinite(high) else ""
+        limits = limits or (f" of at least {low:g}" if math.isfinite(low) else "")
+        raise InputError(f"{name}: expected a finite number{limits}, got {value!r}")
+    return float(number)

@@ -31,11 +31,12 @@ from graphxai_data.checkpoint import (
     save_checkpoint,
 )
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import build_lock, explained_disk_errors, write_atomically
+from graphxai_data.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.metrics import accuracy, macro_f1
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
+from graphxai_data.nn.random import seeded
 from graphxai_data.nn.zoo import Settings, Training, make_model
 from graphxai_data.seeds import MAX_SEED, rng_for
 from graphxai_data.training_state import (
@@ -43,7 +44,7 @@ from graphxai_data.training_state import (
     Epoch,
     Scores,
     TrainingState,
-    card_of_state,
+    begun_in,
     copy_of,
 )
 
@@ -96,15 +97,21 @@ def train(
         training=settings.training,
         data=TrainingData.of(dataset),
     )
-    folder = Path(out) / f"{model}-{dataset.name}" / f"seed-{seed}"
     target = _device(device)
-    with explained_disk_errors(folder), build_lock(folder, wait=False):
-        _make_room(folder, card, force)
+    # Settings that make no model are found before anything on disk is touched.
+    with torch.device("meta"):
+        make_model(model, settings.architecture, **dataclasses.asdict(card.shape))
+    folder = Path(out) / f"{model}-{dataset.name}" / f"seed-{seed}"
+    with (
+        explained_disk_errors(folder, "--out", "the last whole epoch"),
+        folder_lock(folder, wait=False, work="training", option="--out"),
+    ):
+        _make_room(folder, card, target, force)
         if not ((folder / CARD).is_file() and read_card(folder).complete):
             folder.mkdir(parents=True, exist_ok=True)
-            # Initial weights and dropout draw from torch's own generator: it gets its state back.
-            with torch.random.fork_rng([target] if target.type == "cuda" else []):
+            with seeded(_torch_seed(seed, "train/weights")):
                 _train(folder, card, dataset, target, progress)
+        (folder / STATE).unlink(missing_ok=True)
         return load_checkpoint(folder)
 
 
@@ -123,7 +130,6 @@ def _train(
         for split in ("train", "valid", "test")
     )
 
-    torch.manual_seed(_torch_seed(seed, "train/weights"))
     model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape)).to(device)
     if settings.calibrate and isinstance(model, BcosGIN):
         first = next(iter(training)).to(device)
@@ -148,16 +154,18 @@ def _train(
             state.optimiser.zero_grad()
             loss.backward()
             if not (torch.isfinite(loss) and _finite_gradients(model)):
-                _stop(folder, card, state, step)
+                _stop(folder, card, state, f"the loss, or its gradient, in batch {step + 1}")
             state.optimiser.step()
             total += loss.item() * batch.num_graphs
             graphs += batch.num_graphs
         valid = predictive_scores(model, validation, settings.loss, device)
+        if not math.isfinite(valid["loss"]):
+            _stop(folder, card, state, "the loss on validation")
         seconds = time.perf_counter() - start
         state.history.append(Epoch(total / graphs, valid, rate, seconds))
         if best_epoch(settings, state.history) == epoch:
             state.best = copy_of(model)
-        state.save(folder, card)
+        state.save(folder, card, conditions(device))
         if progress:
             progress(state.history, settings)
 
@@ -167,7 +175,6 @@ def _train(
         "test": predictive_scores(model, test, settings.loss, device),
     }
     _save(folder, dataclasses.replace(card, complete=True, scores=scores), state)
-    (folder / STATE).unlink()
 
 
 def learning_rate(settings: Training, history: list[Epoch], done: float) -> float:
@@ -229,10 +236,10 @@ def objective(logits: Tensor, label: Tensor, loss: str) -> Tensor:
 def _loss(model: nn.Module, batch: Any, loss: str) -> Tensor:
     if not isinstance(model, GSAT):
         return objective(_logits(model, batch), batch.y, loss)
-    logits, attention = model.attend(
+    found = model.attend(
         batch.x, batch.edge_index, batch.edge_attr, batch.batch, batch_size=batch.num_graphs
     )
-    return objective(logits, batch.y, loss) + model.information_loss(attention)
+    return objective(found.logits, batch.y, loss) + model.information_loss(found.scores)
 
 
 def _logits(model: nn.Module, batch: Any) -> Tensor:
@@ -252,15 +259,16 @@ def _finite_gradients(model: nn.Module) -> bool:
     return bool(torch.isfinite(torch.stack([torch.linalg.vector_norm(g) for g in gradients])).all())
 
 
-def _stop(folder: Path, card: Card, state: TrainingState, step: int) -> NoReturn:
+def _stop(folder: Path, card: Card, state: TrainingState, what: str) -> NoReturn:
+    """Keep the best weights so far, and say what was not finite."""
     kept = "nothing was learned before"
     if state.history:
         best = best_epoch(card.training, state.history)
         _save(folder, dataclasses.replace(card, scores={"valid": state.history[best].valid}), state)
         kept = f"the weights of epoch {best + 1}, the best so far, are kept in it"
+    advice = "try a lower learning_rate" if state.history else "look at features and settings"
     raise CheckFailedError(
-        f"{folder}: the loss or its gradient is not finite in epoch {len(state.history) + 1}, "
-        f"batch {step + 1}; {kept}; try a lower learning_rate"
+        f"{folder}: {what}, is not finite in epoch {len(state.history) + 1}; {kept}; {advice}"
     )
 
 
@@ -269,27 +277,34 @@ def _save(folder: Path, card: Card, state: TrainingState) -> None:
     run = {
         "epochs": len(state.history),
         "best_epoch": best_epoch(card.training, state.history) + 1,
-        "device": next(state.model.parameters()).device.type,
-        "threads": torch.get_num_threads(),
-        "graphxai_data": __version__,
-        "torch": version("torch"),
+        **conditions(next(state.model.parameters()).device),
     }
     lines = [json.dumps(dataclasses.asdict(epoch)) + "\n" for epoch in state.history]
     write_atomically(folder / HISTORY, "".join(lines).encode())
     save_checkpoint(folder, state.best, dataclasses.replace(card, run=run))
 
 
-def _make_room(folder: Path, card: Card, force: bool) -> None:
+def conditions(device: torch.device) -> dict[str, Any]:
+    """What the result of a training depends on beside data, settings and seed."""
+    return {
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+        "graphxai_data": __version__,
+        "torch": version("torch"),
+    }
+
+
+def _make_room(folder: Path, card: Card, device: torch.device, force: bool) -> None:
     """Leave a folder with this very training as it is; refuse another, or discard it by force."""
-    if (folder / CARD).is_file() and not force:
-        there: Card | None = read_card(folder)
-    else:
-        there = None if force else card_of_state(folder)
-    if there is not None:
-        _check_same(folder, there, card)
     if force:
         for name in (CARD, WEIGHTS, HISTORY, STATE):
             (folder / name).unlink(missing_ok=True)
+    if (folder / CARD).is_file():
+        _check_same(folder, read_card(folder), card)
+    if (folder / STATE).is_file():
+        there, under = begun_in(folder)
+        _check_same(folder, there, card)
+        _check_tables(folder, "under other conditions", under, conditions(device))
 
 
 def _check_same(folder: Path, there: Card, wanted: Card) -> None:
@@ -300,19 +315,17 @@ def _check_same(folder: Path, there: Card, wanted: Card) -> None:
             "choose another --out, or discard it with --force"
         )
     for table in ("shape", "architecture", "training"):
-        old, new = (_plain(getattr(c, table)) for c in (there, wanted))
-        for key in sorted(old | new):
-            if old.get(key) != new.get(key):
-                raise InputError(
-                    f"{folder}: a training with other settings ({key} {old.get(key)}, expected "
-                    f"{new.get(key)}); choose another --out, or discard it with --force"
-                )
+        old, new = (dataclasses.asdict(card)[table] for card in (there, wanted))
+        _check_tables(folder, "with other settings", old, new)
 
 
-def _plain(table: Any) -> dict[str, Any]:
-    values = table if isinstance(table, dict) else dataclasses.asdict(table)
-    # TOML and JSON have no tuples.
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+def _check_tables(folder: Path, how: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    for key in sorted(old | new):
+        if old.get(key) != new.get(key):
+            raise InputError(
+                f"{folder}: a training {how} ({key} {old.get(key)}, expected {new.get(key)}); "
+                "choose another --out, or discard it with --force"
+            )
 
 
 def _torch_seed(seed: int, stream: str, index: int = 0) -> int:
@@ -323,14 +336,26 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"device: '{name}' cannot be used here ({reason}); try cpu") from None
     return torch.device(name)
 
 
 def _check_data(dataset: GraphXAIDataset) -> None:
+    changed = {
+        "transform": dataset.transform,
+        "pre_transform": dataset.pre_transform,
+        "pre_filter": dataset.pre_filter,
+        "choice of graphs": dataset._indices,
+    }
+    for how, value in changed.items():
+        if value is not None:
+            raise InputError(
+                f"'{dataset.name}' is loaded with a {how}, so that no digest would name what the "
+                "model was trained on; load the dataset without"
+            )
     for split, rows in dataset.get_idx_split().items():
         if not len(rows):
             raise InputError(f"'{dataset.name}' has no {split} graphs; its recipe needs some")

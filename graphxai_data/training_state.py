@@ -45,13 +45,14 @@ class TrainingState:
         """The state before the first epoch."""
         return cls(model, torch.optim.Adam(model.parameters(), lr=rate), copy_of(model), [])
 
-    def save(self, folder: Path, card: Card) -> None:
-        """Write the state of the training that `card` describes."""
+    def save(self, folder: Path, card: Card, conditions: dict[str, Any]) -> None:
+        """Write the state of the training that `card` describes, under these conditions."""
         tensors = _with("model.", self.model.state_dict()) | _with("best.", self.best)
         for i, moments in self.optimiser.state_dict()["state"].items():
             tensors |= _with(f"adam.{i}.", moments)
         about = {
             "card": dataclasses.asdict(card),
+            "conditions": conditions,
             "history": [dataclasses.asdict(epoch) for epoch in self.history],
         }
         content = save(
@@ -70,19 +71,20 @@ class TrainingState:
             optimiser = self.optimiser.state_dict()
             moments = _under("adam.", tensors)
             parameters = optimiser["param_groups"][0]["params"]
-            optimiser["state"] = {i: _under(f"{i}.", moments) for i in parameters}
+            optimiser["state"] = {
+                i: {key: moments[f"{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+                for i in parameters
+            }
             self.optimiser.load_state_dict(optimiser)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise _damaged(folder / STATE, error) from None
 
 
-def card_of_state(folder: Path) -> Card | None:
-    """What the training in a folder is of; None if none was stopped there."""
+def begun_in(folder: Path) -> tuple[Card, dict[str, Any]]:
+    """What the training that was stopped in a folder is of, and its conditions."""
     path = folder / STATE
-    if not path.is_file():
-        return None
     about, _ = _read(path)
-    return parse_table(Card, about.get("card"), str(path))
+    return parse_table(Card, about["card"], str(path)), dict(about["conditions"])
 
 
 def copy_of(model: nn.Module) -> dict[str, Tensor]:
@@ -94,6 +96,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata()["about"])
+            if set(about) != {"card", "conditions", "history"}:
+                raise ValueError("its description lacks something")
             return about, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
         raise _damaged(path, error) from None

@@ -1,4 +1,5 @@
 import dataclasses
+import math
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,19 @@ def test_a_card_that_does_not_fit_the_weights_is_refused(checkpoint: Path) -> No
     (checkpoint / CARD).write_text("[")
     with pytest.raises(InputError, match="model.toml: not valid TOML"):
         load_model(checkpoint)
+
+
+@pytest.mark.parametrize("checkpoint", ["bcos-gin"], indirect=True)
+def test_weights_of_another_type_or_not_finite_are_refused(checkpoint: Path) -> None:
+    model, card = load_checkpoint(checkpoint)
+    for change, message in (
+        (lambda t: t.double(), "is torch.float64, expected torch.float32"),
+        (lambda t: t * math.nan, "is not finite"),
+    ):
+        weights = {key: change(tensor) for key, tensor in model.state_dict().items()}
+        save_checkpoint(checkpoint, weights, card)
+        with pytest.raises(DamagedError, match=message):
+            load_model(checkpoint)
 
 
 def test_unknown_models_are_named(tmp_path: Path) -> None:

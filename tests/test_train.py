@@ -178,8 +178,8 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_best_weights(
 
     monkeypatch.setattr(train_module, "_loss", diverging)
     steps = -(-len(dataset.get_idx_split()["train"]) // 16)
-    where = f"epoch {14 // steps + 1}, batch {14 % steps + 1}"
-    message = rf"not finite in {where}; the weights of epoch \d+, the best so far, are kept"
+    where = f"in batch {14 % steps + 1}, is not finite in epoch {14 // steps + 1}"
+    message = rf"{where}; the weights of epoch \d+, the best so far, are kept"
     with pytest.raises(CheckFailedError, match=message):
         train(dataset, "gin", out=tmp_path, changes={**SMALL, "epochs": 9})
     folder = tmp_path / "gin-ba2motif" / "seed-0"
@@ -198,7 +198,8 @@ def test_a_loss_that_is_not_finite_at_once_leaves_nothing(
 ) -> None:
     usual = train_module._loss
     monkeypatch.setattr(train_module, "_loss", lambda *a: usual(*a) * math.nan)
-    with pytest.raises(CheckFailedError, match="epoch 1, batch 1; nothing was learned before"):
+    message = "in batch 1, is not finite in epoch 1; nothing was learned before; look at features"
+    with pytest.raises(CheckFailedError, match=message):
         train(dataset, "gin", out=tmp_path, changes=SMALL)
     assert not list((tmp_path / "gin-ba2motif" / "seed-0").iterdir())
 
@@ -216,6 +217,65 @@ def test_another_training_in_the_same_place_is_refused_unless_forced(
         train(other, "gin", out=tmp_path, changes=SMALL)
     _, card = train(other, "gin", out=tmp_path, changes=SMALL, force=True)
     assert card.data.content_sha256 == other.manifest.content_sha256
+
+
+def test_bad_settings_destroy_nothing_even_by_force(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    _, card = train(dataset, "gin", out=tmp_path, changes=SMALL)
+    with pytest.raises(InputError, match="dropout: expected"):
+        train(dataset, "gin", out=tmp_path, changes={**SMALL, "dropout": 2.0}, force=True)
+    assert train(dataset, "gin", out=tmp_path, changes=SMALL)[1] == card
+    with pytest.raises(InputError, match="norm: expected"):
+        train(dataset, "gin", out=tmp_path / "new", changes={**SMALL, "norm": "rms"})
+    assert not (tmp_path / "new").exists()
+
+
+def test_weights_that_diverge_in_the_last_step_are_never_the_best(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    changes = {"learning_rate": 1e18, "batch_size": 1000, "norm": "none"}
+    with pytest.raises(CheckFailedError, match="the loss on validation, is not finite in epoch 1"):
+        train(dataset, "gin", out=tmp_path, changes={**SMALL, **changes})
+    assert not list((tmp_path / "gin-ba2motif" / "seed-0").iterdir())
+
+
+def test_a_training_goes_on_only_under_the_conditions_it_was_begun_under(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    def stop(history: list[Epoch], settings: Training) -> None:
+        raise StopHereError
+
+    with pytest.raises(StopHereError):
+        train(dataset, "gin", out=tmp_path, changes=SMALL, progress=stop)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        message = f"under other conditions .threads {threads}, expected {threads + 1}.; choose"
+        with pytest.raises(InputError, match=message):
+            train(dataset, "gin", out=tmp_path, changes=SMALL)
+    finally:
+        torch.set_num_threads(threads)
+    train(dataset, "gin", out=tmp_path, changes=SMALL)
+
+
+def test_two_trainings_in_one_place_at_once_are_refused(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    def again(history: list[Epoch], settings: Training) -> None:
+        message = "another process is training here; wait for it, or choose another --out"
+        with pytest.raises(InputError, match=message):
+            train(dataset, "gin", out=tmp_path, changes=SMALL)
+
+    train(dataset, "gin", out=tmp_path, changes=SMALL, progress=again)
+
+
+def test_a_place_that_cannot_be_written_to_is_named(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file.*; choose a --out that you can write to"):
+        train(dataset, "gin", out=tmp_path / "file", changes=SMALL)
 
 
 def test_a_damaged_state_is_refused(dataset: GraphXAIDataset, tmp_path: Path) -> None:
@@ -268,8 +328,10 @@ def test_only_whole_datasets_are_trained_on(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="only split 'train' is loaded"):
         train(part, "gin", out=tmp_path)
     whole = GraphXAIDataset(root, "ba2motif")
-    with pytest.raises(InputError, match="'ba2motif' has no valid graphs"):
-        train(whole[whole.get_idx_split()["train"]], "gin", out=tmp_path)
+    with pytest.raises(InputError, match="is loaded with a choice of graphs, so that no digest"):
+        train(whole[:100], "gin", out=tmp_path)
+    with pytest.raises(InputError, match="is loaded with a transform"):
+        train(GraphXAIDataset(root, "ba2motif", transform=lambda d: d), "gin", out=tmp_path)
     with pytest.raises(InputError, match="device: 'gpu' cannot be used here"):
         train(whole, "gin", out=tmp_path, device="gpu")
     with pytest.raises(InputError, match="'gine' needs edge features"):
@@ -349,6 +411,10 @@ def test_the_command_trains_several_seeds_and_says_where(
         (["--set", "epochs"], "--set: expected KEY=VALUE, got 'epochs'"),
         (["--set", "epoch=3"], "unknown setting 'epoch'; did you mean 'epochs'?"),
         (["--set", "hidden=wide"], "hidden: expected a whole number"),
+        (["--set", "logit_bias=abc"], "logit_bias: expected a finite number, got 'abc'"),
+        (["--set", "logit_bias=1979-05-27"], "logit_bias: expected a finite number, got datetime"),
+        (["--set", "logit_bias=nan"], "logit_bias: expected a finite number, got nan"),
+        (["--device", "meta"], "device: 'meta' cannot be used here"),
         (["--threads", "0"], "--threads: expected a whole number from 1"),
         (["--device", "tpu9"], "device: 'tpu9' cannot be used here"),
     ],

@@ -12,10 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.errors import finite_number, whole_number
 
-# An input shorter than this counts as zero: in float32 its length cannot be computed.
-_SHORTEST = 1e-12
 # The share of the mean over all channels that is added to the mean square of each.
 _FLOOR = 1e-3
 
@@ -46,11 +44,9 @@ class BcosLinear(DynamicLinear):
         self, in_features: int, out_features: int, b: float = 2.0, max_out: int = 1
     ) -> None:
         super().__init__()
-        if not 1 <= b < float("inf"):
-            raise InputError(f"b: expected a number of at least 1, got {b}")
         self.in_features = whole_number("in_features", in_features, 1, 2**20)
         self.out_features = whole_number("out_features", out_features, 1, 2**20)
-        self.b = float(b)
+        self.b = finite_number("b", b, low=1)
         self.max_out = whole_number("max_out", max_out, 1, 1024)
         self.weight = nn.Parameter(torch.empty(out_features * max_out, in_features))
         self.reset_parameters()
@@ -119,7 +115,7 @@ class _Aligned(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, out: Tensor, x: Tensor, b: float, hold_weights: bool) -> Tensor:
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min_(_SHORTEST)
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min_(_shortest(x))
         weight = out.abs().div_(norm)
         if b != 2:
             weight.pow_(b - 1)
@@ -150,9 +146,14 @@ class _Normed(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         x, scale = ctx.saved_tensors
-        through_scale = torch.linalg.vecdot(grad, x, dim=0) * scale**3 / len(x)
-        through_scale += _FLOOR * through_scale.mean()
-        return (grad * scale).addcmul_(x, through_scale, value=-1), None
+        normed = x * scale
+        # The scale of a channel depends on its own mean square and, by the floor, on all others'.
+        # Relative to the largest, since the square of a scale may be too large for a float.
+        largest = scale.max()
+        pull = torch.linalg.vecdot(grad, normed, dim=0) / len(x)
+        of_floor = _FLOOR * (pull * (scale / largest).square()).mean() * largest
+        through_scale = pull * scale + of_floor * (largest / scale)
+        return (grad * scale).addcmul_(normed, through_scale, value=-1), None
 
 
 @contextmanager
@@ -179,5 +180,10 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
 
 def _unit_rows(weight: Tensor) -> Tensor:
     norm = torch.linalg.vector_norm(weight, dim=1, keepdim=True)
-    unit: Tensor = weight / norm.clamp_min(_SHORTEST)
+    unit: Tensor = weight / norm.clamp_min(_shortest(weight))
     return unit
+
+
+def _shortest(x: Tensor) -> float:
+    """The length below which squares underflow, so that there is no telling it from zero."""
+    return float(torch.finfo(x.dtype).tiny ** 0.5)

@@ -10,7 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.nn.bcos import BcosLinear, DynamicLinear, RMSNorm
 from graphxai_data.nn.gin import GraphNetwork, check_depths
 from graphxai_data.nn.sums import Edges
@@ -64,7 +64,7 @@ class BcosGIN(GraphNetwork):
         )
         self.readout = bcos_layers([hidden] * readout_layers, b, max_out, norm)
         self.readout.append(BcosLinear(hidden, classes, b, max_out))
-        self.logit_bias = logit_bias
+        self.logit_bias = finite_number("logit_bias", logit_bias)
         self.register_buffer("logit_scale", torch.tensor(1.0))
 
     def pooled(self, rows: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
@@ -81,9 +81,13 @@ class BcosGIN(GraphNetwork):
         not learn from there.
         """
         evidence = (self(x, edge_index, edge_attr, batch) - self.logit_bias) / self.logit_scale
-        spread = evidence.std()
-        if torch.isfinite(spread) and spread > 0:
-            self.logit_scale.copy_(1 / spread)
+        scale = 1 / evidence.std()
+        if not torch.isfinite(scale):
+            raise InputError(
+                "initial logits are all alike, so there is nothing to learn from: with this depth "
+                'and b they are too small for a float; use norm="rms", a smaller b or fewer layers'
+            )
+        self.logit_scale.copy_(scale)
 
 
 class BcosGINE(BcosGIN):

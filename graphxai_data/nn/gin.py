@@ -11,7 +11,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.nn.sums import Edges, sum_per_graph
 
 
@@ -43,9 +43,8 @@ class GraphNetwork(nn.Module):
         self.in_features = whole_number("in_features", in_features, 1, 2**20)
         self.edge_features = whole_number("edge_features", edge_features, 0, 2**20)
         whole_number("hidden", hidden, 1, 2**16)
-        whole_number("layers", layers, 1, 1000)
-        if not 0 <= dropout < 1:
-            raise InputError(f"dropout: expected a share from 0 to less than 1, got {dropout}")
+        whole_number("layers", layers, 1, 100)
+        finite_number("dropout", dropout, 0, 0.99)
         if level not in ("graph", "node"):
             raise InputError(f"level: expected 'graph' or 'node', got {level!r}")
         self.level = level
@@ -86,7 +85,7 @@ class GraphNetwork(nn.Module):
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         """[n, hidden] the states of nodes after the last update."""
-        self._check_widths(x, edge_attr)
+        self._check_shapes(x, edges, edge_attr, edge_weight)
         h = x
         for layer, update in enumerate(self.updates):
             around = self.around(layer, h, edges, edge_attr, edge_weight)
@@ -114,22 +113,26 @@ class GraphNetwork(nn.Module):
         """Rows of nodes as they are, or summed over each graph, as the level wants it."""
         return rows if self.level == "node" else sum_per_graph(rows, batch, batch_size)
 
-    def _check_widths(self, x: Tensor, edge_attr: Tensor | None) -> None:
+    def _check_shapes(
+        self, x: Tensor, edges: Edges, edge_attr: Tensor | None, edge_weight: Tensor | None
+    ) -> None:
         if x.ndim != 2 or x.shape[1] != self.in_features:
             raise InputError(
                 f"x: expected [nodes, {self.in_features}], got {list(x.shape)}; "
                 "this model was made for other node features"
             )
+        if edge_weight is not None and edge_weight.shape != (len(edges),):
+            raise InputError(
+                f"edge_weight: expected [{len(edges)}], one an edge, got {list(edge_weight.shape)}"
+            )
         if not self.edge_features:
             return
+        wanted = f"expected [{len(edges)} edges, {self.edge_features}]"
         if edge_attr is None:
+            raise InputError(f"edge_attr: {wanted}, got none; a model without edge features is GIN")
+        if edge_attr.shape != (len(edges), self.edge_features):
             raise InputError(
-                f"edge_attr: expected [edges, {self.edge_features}], got none; "
-                "a model without edge features is GIN"
-            )
-        if edge_attr.ndim != 2 or edge_attr.shape[1] != self.edge_features:
-            raise InputError(
-                f"edge_attr: expected [edges, {self.edge_features}], got {list(edge_attr.shape)}; "
+                f"edge_attr: {wanted}, got {list(edge_attr.shape)}; "
                 "this model was made for other edge features"
             )
 
@@ -266,10 +269,22 @@ class DeepSets(GIN):
         return torch.zeros_like(h)
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation that takes its running statistics where one node alone has none."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[n, width] of an input [n, width]."""
+        if len(x) > 1:
+            return super().forward(x)
+        return nn.functional.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
+
+
 def check_depths(update_layers: int, readout_layers: int) -> None:
     """An `InputError` unless both are possible numbers of layers."""
-    whole_number("update_layers", update_layers, 1, 1000)
-    whole_number("readout_layers", readout_layers, 1, 1000)
+    whole_number("update_layers", update_layers, 1, 20)
+    whole_number("readout_layers", readout_layers, 1, 20)
 
 
 def relu_layers(widths: Sequence[int], norm: str) -> nn.Sequential:
@@ -280,6 +295,6 @@ def relu_layers(widths: Sequence[int], norm: str) -> nn.Sequential:
     for a, b in pairwise(widths):
         layers.append(nn.Linear(a, b))
         if norm == "batch":
-            layers.append(nn.BatchNorm1d(b))
+            layers.append(BatchNorm(b))
         layers.append(nn.ReLU())
     return layers

@@ -5,15 +5,32 @@ network runs twice: once over all edges, for the states that attention is comput
 with every message multiplied by the attention of its edge.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, finite_number
 from graphxai_data.nn.gin import GIN, GINE, relu_layers
 from graphxai_data.nn.sums import Edges, sum_per_graph
 
 # In float32 the uniform draw may be 0, and its logit minus infinity.
 _NOISE_EPSILON = 1e-7
+
+
+class Attended(NamedTuple):
+    """What GSAT makes of a batch.
+
+    Attributes:
+        logits: [g, c], or [n, c] for node-level models.
+        attention: [m] in (0, 1), that of both directions of an edge the same.
+        scores: [m] its logits, of each direction by itself.
+    """
+
+    logits: Tensor
+    attention: Tensor
+    scores: Tensor
 
 
 class GSAT(nn.Module):
@@ -51,10 +68,9 @@ class GSAT(nn.Module):
         level: str = "graph",
     ) -> None:
         super().__init__()
-        if not 0 < prior < 1:
-            raise InputError(f"prior: expected a number between 0 and 1, got {prior}")
-        if len(temperature) != 2 or min(temperature) <= 0:
-            raise InputError(f"temperature: expected two numbers above 0, got {temperature}")
+        if not isinstance(temperature, Sequence) or len(temperature) != 2:
+            raise InputError(f"temperature: expected two numbers, got {temperature!r}")
+        first, last = (finite_number("temperature", t, 1e-3, 1e3) for t in temperature)
         options = {"update_layers": update_layers, "norm": norm, "level": level}
         self.backbone: GIN = (
             GINE(in_features, edge_features, classes, hidden, layers, **options)  # type: ignore[arg-type]
@@ -64,14 +80,16 @@ class GSAT(nn.Module):
         # The backbone's own readout is not part of GSAT: a classifier of pooled states is.
         self.backbone.readout = nn.Identity()
         half = max(1, hidden // 2)
+        finite_number("dropout", dropout, 0, 0.99)
         self.classifier = nn.Sequential(
             nn.Linear(hidden, half), nn.ReLU(), nn.Dropout(dropout), nn.Linear(half, classes)
         )
         self.attention = relu_layers([2 * hidden + edge_features, hidden, hidden], "none")
         self.attention.append(nn.Linear(hidden, 1))
-        self.prior, self.information = prior, information
-        self.temperatures = temperature
-        self.temperature = temperature[0]
+        self.prior = finite_number("prior", prior, 0, 1)
+        self.information = finite_number("information", information, 0)
+        self.temperatures = first, last
+        self.temperature = first
 
     def forward(
         self,
@@ -80,10 +98,13 @@ class GSAT(nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         *,
+        edge_weight: Tensor | None = None,
         batch_size: int | None = None,
     ) -> Tensor:
         """Logits [g, c], or [n, c] for node-level models; arguments as for `GIN`."""
-        return self.attend(x, edge_index, edge_attr, batch, batch_size=batch_size)[0]
+        return self.attend(
+            x, edge_index, edge_attr, batch, edge_weight=edge_weight, batch_size=batch_size
+        ).logits
 
     def attend(
         self,
@@ -92,46 +113,50 @@ class GSAT(nn.Module):
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
         *,
+        edge_weight: Tensor | None = None,
         batch_size: int | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """Logits, and the attention [m] in (0, 1) that every edge got."""
+    ) -> Attended:
+        """Logits, and the attention behind them; arguments as for `forward`."""
         edges = Edges(edge_index, len(x))
-        attention = both_ways(self._attention(x, edges, edge_attr), edge_index, len(x))
-        h = self.backbone.states(x, edges, edge_attr, attention)
+        scores = self._scores(x, edges, edge_attr)
+        attention = both_ways(torch.sigmoid(scores), edge_index, len(x))
+        weight = attention if edge_weight is None else attention * edge_weight
+        h = self.backbone.states(x, edges, edge_attr, weight)
         if self.backbone.level == "graph":
             h = sum_per_graph(h, batch, batch_size)
-        logits: Tensor = self.classifier(h)
-        return logits, attention
+        return Attended(self.classifier(h), attention, scores)
 
-    def information_loss(self, attention: Tensor) -> Tensor:
-        """λ · BCE(attention, 1 − r); 0 where there are no edges."""
-        if not len(attention):
-            return attention.sum()
-        wanted = torch.full_like(attention, 1 - self.prior)
-        return self.information * nn.functional.binary_cross_entropy(attention, wanted)
+    def information_loss(self, scores: Tensor) -> Tensor:
+        """λ · BCE(σ(scores), 1 − r), of every direction by itself; 0 where there are no edges."""
+        if not len(scores):
+            return scores.sum()
+        wanted = torch.full_like(scores, 1 - self.prior)
+        loss = nn.functional.binary_cross_entropy_with_logits(scores, wanted)
+        return self.information * loss
 
     def anneal(self, progress: float) -> None:
         """Set the temperature for a share of training that is done, falling linearly."""
         first, last = self.temperatures
         self.temperature = first + (last - first) * min(max(progress, 0.0), 1.0)
 
-    def _attention(self, x: Tensor, edges: Edges, edge_attr: Tensor | None) -> Tensor:
+    def _scores(self, x: Tensor, edges: Edges, edge_attr: Tensor | None) -> Tensor:
+        """[m] the logit of the attention of every edge; while training, a noisy and sharper one."""
         h = self.backbone.states(x, edges, edge_attr)
         ends = [edges.at_sources(h), edges.at_targets(h)]
         if self.backbone.edge_features and edge_attr is not None:
             ends.append(edge_attr)
-        logit = self.attention(torch.cat(ends, dim=1)).squeeze(1)
+        scores: Tensor = self.attention(torch.cat(ends, dim=1)).squeeze(1)
         if not self.training:
-            return torch.sigmoid(logit)
-        noise = torch.logit(torch.rand_like(logit), eps=_NOISE_EPSILON)
-        return torch.sigmoid((logit + noise) / self.temperature)
+            return scores
+        noise = torch.logit(torch.rand_like(scores), eps=_NOISE_EPSILON)
+        return (scores + noise) / self.temperature
 
 
 def both_ways(values: Tensor, edge_index: Tensor, nodes: int) -> Tensor:
     """[m] the mean of an edge's value and that of the edge back, where there is one."""
     key = edge_index[0] * nodes + edge_index[1]
     back = edge_index[1] * nodes + edge_index[0]
-    order = torch.argsort(key)
+    order = torch.argsort(key, stable=True)
     place = torch.searchsorted(key[order], back).clamp_max(max(len(key) - 1, 0))
     partner = order[place]
     there = key[partner] == back

@@ -1,16 +1,15 @@
 """Sums over edges and over graphs: the only operations of these models that mix nodes.
 
-Every sum is a product with a sparse matrix of ones in CSR form, and so is its gradient. On the
-graphs here that is 8 times as fast as `index_add_` on messages of all edges, which in turn is
+A sum over edges is a product with a sparse matrix of ones in CSR form, and so is its gradient. On
+the graphs here that is 8 times as fast as `index_add_` on messages of all edges, which in turn is
 faster than `torch.segment_reduce` (`python -m benchmarks.train`), and on a CPU its result does not
 depend on the order in which threads finish.
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +17,8 @@ from scipy.sparse import coo_array
 from torch import Tensor
 
 from graphxai_data.errors import InputError
+
+End = Literal["source", "target"]
 
 with warnings.catch_warnings():
     # torch says once a process that CSR tensors are a beta feature; a product is all we need.
@@ -29,27 +30,37 @@ with warnings.catch_warnings():
 
 @dataclass(frozen=True)
 class Members:
-    """Which rows belong to which owner: those of owner i are `rows[ptr[i]:ptr[i + 1]]`."""
+    """Which of `count` rows belong to which owner: those of owner i are `rows[ptr[i]:ptr[i+1]]`."""
 
     ptr: Tensor
     rows: Tensor
+    count: int
 
     @classmethod
     def of(cls, owner: Tensor, owners: int) -> "Members":
         """Members by their `owner` [rows], in rising order."""
+        count = len(owner)
         if owner.device.type == "cpu":
             # A counting sort: five times as fast as torch.argsort.
-            place = np.arange(len(owner))
-            one = np.ones(len(owner), np.int8)
-            matrix = coo_array((one, (owner.numpy(), place)), (owners, len(owner))).tocsr()
-            return cls(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices))
+            ones = np.ones(count, np.int8)
+            matrix = coo_array((ones, (owner.numpy(), np.arange(count))), (owners, count)).tocsr()
+            return cls(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), count)
         counts = torch.bincount(owner, minlength=owners)
         ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        return cls(ptr, torch.argsort(owner, stable=True))
+        return cls(ptr, torch.argsort(owner, stable=True), count)
 
     def summed(self, values: Tensor) -> Tensor:
-        """[owners, width] the sum of `values` [rows, width] over the members of each owner."""
-        return _product(self.ptr, self.rows, values)
+        """[owners, width] the sum of `values` [count, width] over the members of each owner."""
+        if len(values) != self.count:  # the product would read beyond them
+            raise InputError(f"expected {self.count} rows to sum, got {len(values)}")
+        owners, width = len(self.ptr) - 1, values.shape[1]
+        if not (owners and width and len(self.rows)):
+            return values.new_zeros((owners, width))
+        ones = values.new_ones(len(self.rows))
+        matrix = torch.sparse_csr_tensor(
+            self.ptr, self.rows, ones, (owners, self.count), check_invariants=False
+        )
+        return matrix @ values.contiguous()
 
 
 class Edges:
@@ -72,6 +83,9 @@ class Edges:
         self.source, self.target = edge_index
         self.nodes = nodes
 
+    def __len__(self) -> int:
+        return len(self.source)
+
     @cached_property
     def into(self) -> Members:
         """The edges into each node."""
@@ -85,31 +99,31 @@ class Edges:
     @cached_property
     def sources(self) -> Members:
         """The nodes that have an edge into each node."""
-        return Members(self.into.ptr, _taken(self.source, self.into.rows))
+        return Members(self.into.ptr, _taken(self.source, self.into.rows), self.nodes)
 
     @cached_property
     def targets(self) -> Members:
         """The nodes that each node has an edge into."""
-        return Members(self.out_of.ptr, _taken(self.target, self.out_of.rows))
+        return Members(self.out_of.ptr, _taken(self.target, self.out_of.rows), self.nodes)
 
     def sum_of_neighbours(self, h: Tensor) -> Tensor:
         """[n, width] the sum of `h` [n, width] over the sources of a node's edges."""
-        result: Tensor = _NeighbourSum.apply(h, self)
+        result: Tensor = _NeighbourSum.apply(h, self, "source")
         return result
 
     def at_sources(self, h: Tensor) -> Tensor:
         """[m, width] the row of `h` [n, width] at the source of each edge."""
-        result: Tensor = _Gather.apply(h, self.source, lambda: self.out_of)
+        result: Tensor = _Taken.apply(h, self, "source")
         return result
 
     def at_targets(self, h: Tensor) -> Tensor:
         """[m, width] the row of `h` [n, width] at the target of each edge."""
-        result: Tensor = _Gather.apply(h, self.target, lambda: self.into)
+        result: Tensor = _Taken.apply(h, self, "target")
         return result
 
     def sum_at_targets(self, messages: Tensor) -> Tensor:
         """[n, width] the sum of `messages` [m, width] over the edges into each node."""
-        result: Tensor = _Scatter.apply(messages, self.into, self.target)
+        result: Tensor = _EdgeSum.apply(messages, self, "target")
         return result
 
 
@@ -117,7 +131,7 @@ def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Ten
     """[g, width] the sum of `rows` [n, width] over the nodes of each graph.
 
     Args:
-        rows: one row a node.
+        rows: one row a node; logits are so narrow that nothing is faster than `index_add_`.
         batch: [n] the graph of each node; None for a single graph.
         graphs: how many graphs there are; without it, one more than the largest in `batch`, which
             misses graphs without nodes at the end.
@@ -129,50 +143,38 @@ def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Ten
     return rows.new_zeros((graphs, rows.shape[1])).index_add_(0, batch, rows)
 
 
+# Linear maps, each with its transpose as gradient. Members are found when they are first needed.
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, edges: Edges) -> Tensor:
-        ctx.edges = edges
-        return edges.sources.summed(h)
+    def forward(ctx: Any, h: Tensor, edges: Edges, summed: End) -> Tensor:
+        ctx.edges, ctx.back = edges, "target" if summed == "source" else "source"
+        return (edges.sources if summed == "source" else edges.targets).summed(h)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return ctx.edges.targets.summed(grad), None
-
-
-class _Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, rows: Tensor, members: Callable[[], Members]) -> Tensor:
-        ctx.members = members
-        return h.index_select(0, rows)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.members().summed(grad), None, None
+        return _NeighbourSum.apply(grad, ctx.edges, ctx.back), None, None
 
 
-class _Scatter(torch.autograd.Function):
+class _Taken(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, messages: Tensor, into: Members, target: Tensor) -> Tensor:
-        ctx.target = target
-        return into.summed(messages)
+    def forward(ctx: Any, h: Tensor, edges: Edges, end: End) -> Tensor:
+        ctx.edges, ctx.end = edges, end
+        return h.index_select(0, edges.source if end == "source" else edges.target)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return grad.index_select(0, ctx.target), None, None
+        return _EdgeSum.apply(grad, ctx.edges, ctx.end), None, None
 
 
-def _product(ptr: Tensor, columns: Tensor, values: Tensor) -> Tensor:
-    ones = values.new_ones(len(columns))
-    shape = (len(ptr) - 1, len(values))
-    if 0 in (*shape, len(columns), values.shape[1]):
-        return values.new_zeros((shape[0], values.shape[1]))
-    # Checked by `Edges` and by construction: rows and columns are in range.
-    matrix = torch.sparse_csr_tensor(ptr, columns, ones, shape, check_invariants=False)
-    return matrix @ values.contiguous()
+class _EdgeSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, messages: Tensor, edges: Edges, end: End) -> Tensor:
+        ctx.edges, ctx.end = edges, end
+        return (edges.out_of if end == "source" else edges.into).summed(messages)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Taken.apply(grad, ctx.edges, ctx.end), None, None
 
 
 def _taken(ids: Tensor, rows: Tensor) -> Tensor:

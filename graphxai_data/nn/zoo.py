@@ -40,9 +40,10 @@ class Training:
         batch_size: graphs a step.
         epochs: at most.
         learning_rate: of Adam, at the beginning.
-        schedule: "plateau": times `rate_factor` whenever validation has not been better for
-            `rate_patience` epochs, down to `minimum_rate`. "cosine": up to `learning_rate` in the
-            first twentieth of all steps, then down to `minimum_rate` along half a cosine.
+        schedule: "plateau": times `rate_factor` whenever validation has not been better for more
+            than `rate_patience` epochs (as torch counts), down to `minimum_rate`. "cosine": up to
+            `learning_rate` in the first twentieth of all steps, then down to `minimum_rate` along
+            half a cosine.
         stop_patience: training ends when validation has not been better for so many epochs.
         calibrate: scale initial logits to standard deviation 1 (B-cos models).
     """
@@ -61,7 +62,7 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "epochs", "stop_patience", "rate_patience"):
-            whole_number(name, getattr(self, name), 1, 10**9)
+            whole_number(name, getattr(self, name), 1, 10**8)
         if not 0 < self.minimum_rate <= self.learning_rate:
             raise InputError(
                 f"learning_rate: expected at least minimum_rate {self.minimum_rate}, "
@@ -106,7 +107,12 @@ class Settings:
             # A default for all models may be about what this one lacks.
             if key not in known and (key not in tables["all"] or key in (changes or {})):
                 raise InputError(f"{model}: unknown setting '{key}'; {nearest(key, known)}")
-        architecture = {k: v for k, v in values.items() if k in known - trained}
+        # As TOML and JSON give it back: they have no tuples.
+        architecture = {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in values.items()
+            if key in known - trained
+        }
         table = {k: v for k, v in values.items() if k in trained}
         return cls(model, architecture, parse_table(Training, table, "training"))
 
@@ -144,10 +150,7 @@ def make_model(
         shape["edge_features"] = edge_features
     if model in ("gine", "bcos-gine") and not edge_features:
         raise InputError(f"model '{model}' needs edge features, which this dataset lacks; use gin")
-    try:
-        return MODELS[model](**shape, **architecture)
-    except TypeError as error:
-        raise InputError(f"{model}: {error}; check the settings' types") from None
+    return MODELS[model](**shape, **architecture)
 
 
 def _known(what: str, name: str, known: Any) -> None:

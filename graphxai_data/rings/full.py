@@ -16,6 +16,7 @@ from graphxai_data.columns import Ints
 from graphxai_data.disk import write_atomically
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.nn import GIN, GINE, DeepSets
+from graphxai_data.nn.random import seeded
 from graphxai_data.rings.embeddings import SHORTCUTS, dense_rows
 from graphxai_data.rings.modes import MODES, Graphs, in_mode
 from graphxai_data.rings.probes import balanced_accuracy, fold_of_group
@@ -140,9 +141,7 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
     attributes = None if graphs.edge_attr is None else dense_rows(graphs.edge_attr)
     dense = replace(graphs, x=_scaled(dense_rows(graphs.x)), edge_attr=attributes)
     train, test = np.flatnonzero(~held_out), np.flatnonzero(held_out)
-    # Layers draw their weights from torch's own generator: it gets a seed, and its state back.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(draws.words(1)[0] >> np.uint64(1)))
+    with seeded(int(draws.words(1)[0] >> np.uint64(1))):
         model = _model_for(dense, int(label.max()) + 1)
         _train(model, dense, label, train, epochs)
     model.train(mode=False)
@@ -188,9 +187,6 @@ def _train(model: nn.Module, graphs: Graphs, label: Ints, train: Ints, epochs: i
     for _ in range(epochs):
         order = train[torch.randperm(len(train)).numpy()]
         for part in _parts(order):
-            if len(part) == 1:
-                schedule.step()
-                continue  # batch normalisation needs two
             logits = model(*_tensors(graphs.take(part)))
             loss = nn.functional.cross_entropy(logits, targets[part], weight=weight)
             optimiser.zero_grad()

@@ -75,7 +75,7 @@ def test_gradients_are_those_of_finite_differences(b: float, max_out: int) -> No
 @settings(max_examples=60)
 @given(
     b=st.floats(1, 6),
-    scale=st.sampled_from([0.0, 1e-30, 1e-12, 1e-6, 1.0, 1e6, 1e15]),
+    scale=st.sampled_from([0.0, 1e-18, 1e-15, 1e-12, 1e-6, 1.0, 1e6, 1e15]),
     tilt=st.sampled_from([0.0, 1e-20, 1e-8, 1e-3]),
 )
 def test_zero_inputs_and_small_cosines_give_finite_values_and_gradients(
@@ -90,7 +90,16 @@ def test_zero_inputs_and_small_cosines_give_finite_values_and_gradients(
     assert torch.isfinite(x.grad).all()
     assert torch.isfinite(layer.weight.grad).all()
     assert not out[1].any()
-    assert torch.allclose(out[2], torch.tensor([scale, 0.0]), rtol=1e-5)
+    assert torch.allclose(out[2], torch.tensor([scale, 0.0]), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e25])
+def test_lengths_that_no_float_holds_give_finite_values(scale: float) -> None:
+    x = torch.full((2, 3), scale, requires_grad=True)
+    out = BcosLinear(3, 2, b=1.5)(x)
+    out.sum().backward()
+    assert torch.isfinite(out).all()
+    assert torch.isfinite(x.grad).all()
 
 
 @pytest.mark.parametrize(
@@ -140,3 +149,10 @@ def test_gradient_of_normalisation_is_that_of_finite_differences() -> None:
         return norm(x * torch.tensor(scale, dtype=torch.double))
 
     assert torch.autograd.gradcheck(run, (draws.requires_grad_(),))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e-14, 1.0, 1e15])
+def test_gradient_of_normalisation_is_finite_for_any_input(scale: float) -> None:
+    x = (scale * torch.randn(6, 3)).requires_grad_()
+    RMSNorm(3)(x).sum().backward()
+    assert torch.isfinite(x.grad).all()

@@ -164,10 +164,6 @@ def test_twins_have_the_same_depth_width_and_readout() -> None:
         for model, kind in ((relu, nn.Linear), (bcos, BcosLinear))
     ]
     assert shapes[0] == shapes[1]
-    extra = {k for k, _ in relu.named_parameters()} - {k for k, _ in bcos.named_parameters()}
-    assert all(
-        key == "eps" or "bias" in key or "readout" in key or "updates" in key for key in extra
-    )
 
 
 def test_deepsets_sees_no_edges(x: Tensor) -> None:
@@ -213,19 +209,26 @@ def test_calibration_gives_logits_of_standard_deviation_one(x: Tensor) -> None:
     torch.testing.assert_close(model(x, EDGES, None, BATCH).std().item(), 1.0)
     model.calibrate(x, EDGES, None, BATCH)
     torch.testing.assert_close(model(x, EDGES, None, BATCH).std().item(), 1.0)
-    silent = BcosGIN(FEATURES, CLASSES).double()
-    silent.calibrate(0 * x, EDGES, None, BATCH)
-    assert silent.logit_scale == 1
+    with pytest.raises(InputError, match="initial logits are all alike"):
+        model.calibrate(0 * x, EDGES, None, BATCH)
+    deep = BcosGIN(FEATURES, CLASSES, b=12)
+    with pytest.raises(InputError, match='use norm="rms", a smaller b or fewer layers'):
+        deep.calibrate(x.float(), EDGES, None, BATCH)
 
 
 def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> None:
     with pytest.raises(InputError, match=r"x: expected \[nodes, 3\], got \[7, 2\]"):
         BcosGIN(FEATURES, CLASSES)(x[:, :2], EDGES)
     gine = BcosGINE(FEATURES, BONDS, CLASSES).double()
-    with pytest.raises(InputError, match=r"edge_attr: expected \[edges, 2\], got none"):
+    with pytest.raises(InputError, match=r"edge_attr: expected \[5 edges, 2\], got none"):
         gine(x, EDGES)
-    with pytest.raises(InputError, match=r"edge_attr: expected \[edges, 2\], got \[5, 1\]"):
-        gine(x, EDGES, edge_attr[:, :1])
+    # One row for all edges, too few rows and too many would be broadcast, or read beyond.
+    for wrong in (edge_attr[:, :1], edge_attr[:1], edge_attr[:4], torch.cat([edge_attr] * 2)):
+        for model in (gine, GINE(FEATURES, BONDS, CLASSES).double()):
+            with pytest.raises(InputError, match=r"edge_attr: expected \[5 edges, 2\], got \["):
+                model(x, EDGES, wrong)
+    with pytest.raises(InputError, match=r"edge_weight: expected \[5\], one an edge, got \[1\]"):
+        gine(x, EDGES, edge_attr, edge_weight=torch.ones(1))
 
 
 @pytest.mark.parametrize(
@@ -234,6 +237,9 @@ def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> 
         ({"hidden": 0}, "hidden: expected"),
         ({"layers": 0}, "layers: expected"),
         ({"dropout": 1.0}, "dropout: expected"),
+        ({"dropout": "much"}, "dropout: expected a finite number from 0 to 0.99, got 'much'"),
+        ({"logit_bias": float("nan")}, "logit_bias: expected a finite number, got nan"),
+        ({"b": 0.5}, "b: expected a finite number of at least 1, got 0.5"),
         ({"level": "edge"}, "level: expected 'graph' or 'node', got 'edge'"),
         ({"norm": "batch"}, "norm: expected 'rms' or 'none' for a B-cos model, got 'batch'"),
         ({"update_layers": 0}, "update_layers: expected"),
@@ -247,3 +253,16 @@ def test_impossible_settings_are_refused(options: dict[str, object], message: st
         BcosGINE(FEATURES, BONDS, CLASSES, edges="no")
     with pytest.raises(InputError, match="norm: expected 'batch' or 'none' for a ReLU model"):
         GIN(FEATURES, CLASSES, norm="rms")
+
+
+def test_one_node_alone_can_be_learned_from() -> None:
+    model = GIN(FEATURES, CLASSES, 8, norm="batch")
+    model(torch.ones(1, FEATURES), EDGES[:, :0]).sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+def test_relu_models_can_be_differentiated_twice(x: Tensor, edge_attr: Tensor) -> None:
+    model = settled(GINE(FEATURES, BONDS, CLASSES, 4, 2))
+    assert torch.autograd.gradgradcheck(
+        lambda t: model(t, EDGES, edge_attr, BATCH), (x.requires_grad_(),)
+    )

@@ -25,11 +25,13 @@ def test_attention_is_the_mean_of_both_directions_where_there_are_two() -> None:
 def test_attention_is_random_in_training_and_not_afterwards(edge_features: int) -> None:
     model = GSAT(3, 2, 8, edge_features=edge_features)
     edge_attr = torch.ones(5, 2) if edge_features else None
-    _, first = model.attend(X, EDGES, edge_attr)
-    _, second = model.attend(X, EDGES, edge_attr)
+    first, second = (model.attend(X, EDGES, edge_attr).attention for _ in range(2))
     assert not torch.equal(first, second)
     model.train(mode=False)
-    logits, attention = model.attend(X, EDGES, edge_attr)
+    logits, attention, scores = model.attend(X, EDGES, edge_attr)
+    assert torch.equal(attention[4], torch.sigmoid(scores[4]))
+    half = torch.full((5,), 0.5)
+    assert not torch.equal(model(X, EDGES, edge_attr, edge_weight=half), logits)
     assert torch.equal(model(X, EDGES, edge_attr), logits)
     assert logits.shape == (1, 2)
     assert ((attention > 0) & (attention < 1)).all()
@@ -48,11 +50,14 @@ def test_attention_of_one_and_of_zero_are_all_edges_and_none() -> None:
 
 def test_information_loss_is_the_papers_cross_entropy_against_one_minus_r() -> None:
     model = GSAT(3, 2, prior=0.7, information=2.0)
-    attention = torch.tensor([0.1, 0.5, 0.9])
-    a = attention.numpy().astype(float)
+    scores = torch.tensor([-2.0, 0.0, 3.0], requires_grad=True)
+    a = 1 / (1 + np.exp(-scores.detach().numpy().astype(float)))
     expected = 2 * np.mean(-0.3 * np.log(a) - 0.7 * np.log(1 - a))
-    assert np.isclose(model.information_loss(attention).item(), expected)
-    assert model.information_loss(attention[:0]) == 0
+    assert np.isclose(model.information_loss(scores).item(), expected)
+    assert model.information_loss(scores[:0]) == 0
+    # At low temperature scores are large; their pull is exact there, too.
+    (pull,) = torch.autograd.grad(model.information_loss(40 * scores), scores)
+    np.testing.assert_allclose(pull, 2 / 3 * 40 * np.array([-0.3, 0.2, 0.7]), rtol=1e-6)
 
 
 def test_temperature_falls_linearly_and_sharpens_attention() -> None:
@@ -62,9 +67,9 @@ def test_temperature_falls_linearly_and_sharpens_attention() -> None:
         model.anneal(progress)
         found.append(model.temperature)
     assert np.allclose(found, [1, 0.55, 0.1, 0.1])
-    sharp = torch.cat([model.attend(X, EDGES)[1][4:] for _ in range(50)])
+    sharp = torch.cat([model.attend(X, EDGES).attention[4:] for _ in range(50)])
     model.anneal(0)
-    soft = torch.cat([model.attend(X, EDGES)[1][4:] for _ in range(50)])
+    soft = torch.cat([model.attend(X, EDGES).attention[4:] for _ in range(50)])
     assert (sharp - 0.5).abs().mean() > 1.3 * (soft - 0.5).abs().mean()
 
 
@@ -72,14 +77,24 @@ def test_temperature_falls_linearly_and_sharpens_attention() -> None:
 def test_graphs_without_edges_have_logits(level: str) -> None:
     model = GSAT(3, 2, level=level)
     batch = torch.tensor([0, 0, 1, 2])
-    logits, attention = model.attend(X, EDGES[:, :0], None, batch)
+    logits, attention, scores = model.attend(X, EDGES[:, :0], None, batch)
     assert logits.shape == ((3, 2) if level == "graph" else (4, 2))
     assert len(attention) == 0
-    (logits.sum() + model.information_loss(attention)).backward()
+    (logits.sum() + model.information_loss(scores)).backward()
 
 
 @pytest.mark.parametrize(
-    "options", [{"prior": 1.0}, {"temperature": (1.0,)}, {"temperature": (0.0, 1.0)}]
+    "options",
+    [
+        {"prior": 1.5},
+        {"prior": "often"},
+        {"information": float("nan")},
+        {"dropout": 1.0},
+        {"temperature": 1.0},
+        {"temperature": (1.0,)},
+        {"temperature": (0.0, 1.0)},
+        {"temperature": (1.0, float("nan"))},
+    ],
 )
 def test_impossible_settings_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match="expected"):

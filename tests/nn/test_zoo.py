@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import graphxai_data.cli as cli
 import graphxai_data.nn.zoo as zoo
 from graphxai_data.errors import InputError
 from graphxai_data.generators import GENERATORS
@@ -109,13 +110,17 @@ def test_unknown_names_and_impossible_values_are_refused(
         Settings.named(*arguments)  # type: ignore[arg-type]
 
 
+def test_the_command_line_names_all_models() -> None:
+    assert ", ".join(MODELS) == cli._MODEL_NAMES
+
+
 def test_models_that_need_edge_features_are_refused_without() -> None:
     with pytest.raises(InputError, match="'gine' needs edge features, which this dataset lacks"):
         make_model("gine", {}, in_features=3, edge_features=0, classes=2)
     with pytest.raises(InputError, match="gin: unknown setting 'in_feature'"):
         make_model("gin", {"in_feature": 3}, in_features=3, edge_features=0, classes=2)
-    with pytest.raises(InputError, match="gin: .*; check the settings' types"):
-        make_model("gin", {"dropout": "much"}, in_features=3, edge_features=0, classes=2)
+    with pytest.raises(InputError, match="b: expected a finite number"):
+        make_model("bcos-gin", {"b": "much"}, in_features=3, edge_features=0, classes=2)
     made = make_model("gin", {}, in_features=3, edge_features=2, classes=2, level="node")
     assert isinstance(made, GIN)
     assert made.level == "node"
