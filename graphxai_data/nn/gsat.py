@@ -25,7 +25,7 @@ class Attended(NamedTuple):
     Attributes:
         logits: [g, c], or [n, c] for node-level models.
         attention: [m] in (0, 1), that of both directions of an edge the same.
-        scores: [m] its logits, of each direction by itself.
+        scores: [m] its logits before any noise, of each direction by itself.
     """
 
     logits: Tensor
@@ -119,7 +119,7 @@ class GSAT(nn.Module):
         """Logits, and the attention behind them; arguments as for `forward`."""
         edges = Edges(edge_index, len(x))
         scores = self._scores(x, edges, edge_attr)
-        attention = both_ways(torch.sigmoid(scores), edge_index, len(x))
+        attention = both_ways(torch.sigmoid(self._sampled(scores)), edge_index, len(x))
         weight = attention if edge_weight is None else attention * edge_weight
         h = self.backbone.states(x, edges, edge_attr, weight)
         if self.backbone.level == "graph":
@@ -127,7 +127,12 @@ class GSAT(nn.Module):
         return Attended(self.classifier(h), attention, scores)
 
     def information_loss(self, scores: Tensor) -> Tensor:
-        """λ · BCE(σ(scores), 1 − r), of every direction by itself; 0 where there are no edges."""
+        """λ · BCE(σ(scores), 1 − r), of every direction by itself; 0 where there are no edges.
+
+        It is about the probability of an edge, as the method derives it, not about the sample that
+        noise makes of it: at the lowest temperature samples are all but 0 or 1, whose cross-entropy
+        is so large that nothing else is learned (Di-Halo-Benzene stays at chance).
+        """
         if not len(scores):
             return scores.sum()
         wanted = torch.full_like(scores, 1 - self.prior)
@@ -140,12 +145,16 @@ class GSAT(nn.Module):
         self.temperature = first + (last - first) * min(max(progress, 0.0), 1.0)
 
     def _scores(self, x: Tensor, edges: Edges, edge_attr: Tensor | None) -> Tensor:
-        """[m] the logit of the attention of every edge; while training, a noisy and sharper one."""
+        """[m] the logit of the attention of every edge."""
         h = self.backbone.states(x, edges, edge_attr)
         ends = [edges.at_sources(h), edges.at_targets(h)]
         if self.backbone.edge_features and edge_attr is not None:
             ends.append(edge_attr)
         scores: Tensor = self.attention(torch.cat(ends, dim=1)).squeeze(1)
+        return scores
+
+    def _sampled(self, scores: Tensor) -> Tensor:
+        """Scores with logistic noise, sharpened by the temperature, while training."""
         if not self.training:
             return scores
         noise = torch.logit(torch.rand_like(scores), eps=_NOISE_EPSILON)

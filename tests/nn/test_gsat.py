@@ -30,6 +30,9 @@ def test_attention_is_random_in_training_and_not_afterwards(edge_features: int) 
     model.train(mode=False)
     logits, attention, scores = model.attend(X, EDGES, edge_attr)
     assert torch.equal(attention[4], torch.sigmoid(scores[4]))
+    model.train()
+    torch.testing.assert_close(model.attend(X, EDGES, edge_attr).scores, scores)
+    model.train(mode=False)
     half = torch.full((5,), 0.5)
     assert not torch.equal(model(X, EDGES, edge_attr, edge_weight=half), logits)
     assert torch.equal(model(X, EDGES, edge_attr), logits)
@@ -55,7 +58,7 @@ def test_information_loss_is_the_papers_cross_entropy_against_one_minus_r() -> N
     expected = 2 * np.mean(-0.3 * np.log(a) - 0.7 * np.log(1 - a))
     assert np.isclose(model.information_loss(scores).item(), expected)
     assert model.information_loss(scores[:0]) == 0
-    # At low temperature scores are large; their pull is exact there, too.
+    # The pull on a large score is exact, too.
     (pull,) = torch.autograd.grad(model.information_loss(40 * scores), scores)
     np.testing.assert_allclose(pull, 2 / 3 * 40 * np.array([-0.3, 0.2, 0.7]), rtol=1e-6)
 
