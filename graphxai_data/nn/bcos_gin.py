@@ -6,14 +6,23 @@ that with B-cos layers as updates and readout the whole network is dynamically l
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.nn.bcos import BcosLinear, DynamicLinear, RMSNorm
-from graphxai_data.nn.gin import GraphNetwork, check_depths
+from graphxai_data.nn.gin import GINOptions, GraphNetwork, check_depths
 from graphxai_data.nn.sums import Edges
+
+
+class BcosGINOptions(GINOptions, total=False):
+    """The keyword arguments of `BcosGIN`, for those that hand them on."""
+
+    b: float
+    max_out: int
+    logit_bias: float
 
 
 class BcosGIN(GraphNetwork):
@@ -35,6 +44,7 @@ class BcosGIN(GraphNetwork):
         dropout: share of states dropped after every update, while training.
         logit_bias: fixed and, if negative, a threshold that the evidence for a class has to pass.
         level: "graph" for logits of graphs, "node" for logits of nodes.
+        edge_features: width of edge features, for subclasses that use them.
     """
 
     logit_scale: Tensor
@@ -104,14 +114,7 @@ class BcosGINE(BcosGIN):
         hidden: width of node states.
         layers: number of updates.
         edges: "additive" or "multiplicative".
-        b: alignment pressure B.
-        max_out: candidates for each unit of a B-cos layer.
-        update_layers: B-cos layers in each update.
-        readout_layers: B-cos layers of Θ.
-        norm: "rms" for `RMSNorm` after every B-cos layer but the last, or "none".
-        dropout: share of states dropped after every update, while training.
-        logit_bias: fixed and, if negative, a threshold that the evidence for a class has to pass.
-        level: "graph" for logits of graphs, "node" for logits of nodes.
+        options: the keyword arguments of `BcosGIN`.
     """
 
     def __init__(
@@ -123,29 +126,11 @@ class BcosGINE(BcosGIN):
         layers: int = 3,
         *,
         edges: str = "additive",
-        b: float = 2.0,
-        max_out: int = 1,
-        update_layers: int = 2,
-        readout_layers: int = 3,
-        norm: str = "none",
-        dropout: float = 0.0,
-        logit_bias: float = 0.0,
-        level: str = "graph",
+        **options: Unpack[BcosGINOptions],
     ) -> None:
+        whole_number("edge_features", edge_features, 1, 2**20)
         super().__init__(
-            in_features,
-            classes,
-            hidden,
-            layers,
-            b=b,
-            max_out=max_out,
-            update_layers=update_layers,
-            readout_layers=readout_layers,
-            norm=norm,
-            dropout=dropout,
-            logit_bias=logit_bias,
-            level=level,
-            edge_features=whole_number("edge_features", edge_features, 1, 2**20),
+            in_features, classes, hidden, layers, edge_features=edge_features, **options
         )
         if edges not in ("additive", "multiplicative"):
             raise InputError(f"edges: expected 'additive' or 'multiplicative', got {edges!r}")

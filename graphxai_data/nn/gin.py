@@ -7,6 +7,7 @@ every node, and the sum of those over the graph ("readout, then aggregate").
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -137,6 +138,16 @@ class GraphNetwork(nn.Module):
             )
 
 
+class GINOptions(TypedDict, total=False):
+    """The keyword arguments of `GIN`, for those that hand them on."""
+
+    update_layers: int
+    readout_layers: int
+    norm: str
+    dropout: float
+    level: str
+
+
 class GIN(GraphNetwork):
     """GIN with ReLU, the twin of `BcosGIN`: same depth, width and readout, ε is learned.
 
@@ -150,6 +161,7 @@ class GIN(GraphNetwork):
         norm: "batch" for batch normalisation before every ReLU, or "none".
         dropout: share of states dropped after every update, while training.
         level: "graph" for logits of graphs, "node" for logits of nodes.
+        edge_features: width of edge features, for subclasses that use them.
     """
 
     def __init__(
@@ -189,11 +201,7 @@ class GINE(GIN):
         classes: number of logits.
         hidden: width of node states.
         layers: number of updates.
-        update_layers: linear layers in each update, every one followed by ReLU.
-        readout_layers: linear layers of Θ.
-        norm: "batch" for batch normalisation before every ReLU, or "none".
-        dropout: share of states dropped after every update, while training.
-        level: "graph" for logits of graphs, "node" for logits of nodes.
+        options: the keyword arguments of `GIN`.
     """
 
     def __init__(
@@ -203,24 +211,11 @@ class GINE(GIN):
         classes: int,
         hidden: int = 64,
         layers: int = 3,
-        *,
-        update_layers: int = 2,
-        readout_layers: int = 3,
-        norm: str = "none",
-        dropout: float = 0.0,
-        level: str = "graph",
+        **options: Unpack[GINOptions],
     ) -> None:
+        whole_number("edge_features", edge_features, 1, 2**20)
         super().__init__(
-            in_features,
-            classes,
-            hidden,
-            layers,
-            update_layers=update_layers,
-            readout_layers=readout_layers,
-            norm=norm,
-            dropout=dropout,
-            level=level,
-            edge_features=whole_number("edge_features", edge_features, 1, 2**20),
+            in_features, classes, hidden, layers, edge_features=edge_features, **options
         )
         self.edges = nn.ModuleList(nn.Linear(edge_features, w) for w in self.widths[:-1])
 

@@ -119,8 +119,15 @@ class Settings:
 
 def architecture_keys(model: str) -> list[str]:
     """The arguments of a model that a configuration may set."""
-    parameters = inspect.signature(MODELS[model].__init__).parameters
-    return [name for name in parameters if name not in ("self", *_SHAPE)]
+    # A constructor hands keyword arguments on to that of its base class.
+    names: dict[str, None] = {}
+    for constructor in (vars(cls).get("__init__") for cls in MODELS[model].__mro__):
+        if constructor is not None:
+            parameters = inspect.signature(constructor).parameters.values()
+            names |= {p.name: None for p in parameters if p.kind is not p.VAR_KEYWORD}
+            if all(p.kind is not p.VAR_KEYWORD for p in parameters):
+                break
+    return [name for name in names if name not in ("self", *_SHAPE)]
 
 
 def make_model(
