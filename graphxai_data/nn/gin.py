@@ -291,5 +291,5 @@ def relu_layers(widths: Sequence[int], norm: str) -> nn.Sequential:
         layers.append(nn.Linear(a, b))
         if norm == "batch":
             layers.append(BatchNorm(b))
-        layers.append(nn.ReLU())
+        layers.append(nn.ReLU(inplace=True))
     return layers
