@@ -38,6 +38,7 @@ from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded
 from graphxai_data.nn.zoo import Settings, Training, make_model
+from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.seeds import MAX_SEED, rng_for
 from graphxai_data.training_state import (
     STATE,
@@ -97,43 +98,51 @@ def train(
         training=settings.training,
         data=TrainingData.of(dataset),
     )
-    target = _device(device)
-    # Settings that make no model are found before anything on disk is touched.
-    with torch.device("meta"):
-        make_model(model, settings.architecture, **dataclasses.asdict(card.shape))
     folder = Path(out) / f"{model}-{dataset.name}" / f"seed-{seed}"
-    with (
-        explained_disk_errors(folder, "--out", "the last whole epoch"),
-        folder_lock(folder, wait=False, work="training", option="--out"),
-    ):
-        _make_room(folder, card, target, force)
-        if not ((folder / CARD).is_file() and read_card(folder).complete):
-            folder.mkdir(parents=True, exist_ok=True)
-            with seeded(_torch_seed(seed, "train/weights")):
-                _train(folder, card, dataset, target, progress)
-        (folder / STATE).unlink(missing_ok=True)
-        return load_checkpoint(folder)
+    target, loaders = _device(device), _loaders(dataset, card)
+    with seeded(_torch_seed(seed, "train/weights")):
+        # Before anything on disk is touched: with some settings there is nothing to learn from.
+        fresh = _initial_model(card, loaders["train"], target)
+        with (
+            explained_disk_errors(folder, "--out", "the last whole epoch"),
+            folder_lock(folder, wait=False, work="training", option="--out"),
+        ):
+            _make_room(folder, card, target, force)
+            if not ((folder / CARD).is_file() and read_card(folder).complete):
+                folder.mkdir(parents=True, exist_ok=True)
+                _train(folder, card, fresh, loaders, progress)
+            (folder / STATE).unlink(missing_ok=True)
+            return load_checkpoint(folder)
+
+
+def _loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:
+    keys = ["x", "edge_index", "y"] + ["edge_attr"] * bool(card.shape.edge_features)
+    return {
+        split: BatchLoader(
+            dataset[rows], card.training.batch_size, split == "train", card.seed, keys=keys
+        )
+        for split, rows in dataset.get_idx_split().items()
+    }
+
+
+def _initial_model(card: Card, training: BatchLoader, device: torch.device) -> nn.Module:
+    model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape)).to(device)
+    if card.training.calibrate and isinstance(model, BcosGIN):
+        first = next(iter(training)).to(device)
+        model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch)
+    return model
 
 
 def _train(
     folder: Path,
     card: Card,
-    dataset: GraphXAIDataset,
-    device: torch.device,
+    model: nn.Module,
+    loaders: dict[str, BatchLoader],
     progress: Progress | None,
 ) -> None:
     settings, seed = card.training, card.seed
-    rows = dataset.get_idx_split()
-    keys = ["x", "edge_index", "y"] + ["edge_attr"] * bool(card.shape.edge_features)
-    training, validation, test = (
-        BatchLoader(dataset[rows[split]], settings.batch_size, split == "train", seed, keys=keys)
-        for split in ("train", "valid", "test")
-    )
-
-    model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape)).to(device)
-    if settings.calibrate and isinstance(model, BcosGIN):
-        first = next(iter(training)).to(device)
-        model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch)
+    training, validation, test = (loaders[split] for split in SPLIT_NAMES)
+    device = next(model.parameters()).device
     state = TrainingState.fresh(model, settings.learning_rate)
     if (folder / STATE).is_file():
         state.load(folder)

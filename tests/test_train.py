@@ -226,6 +226,8 @@ def test_bad_settings_destroy_nothing_even_by_force(
     with pytest.raises(InputError, match="dropout: expected"):
         train(dataset, "gin", out=tmp_path, changes={**SMALL, "dropout": 2.0}, force=True)
     assert train(dataset, "gin", out=tmp_path, changes=SMALL)[1] == card
+    with pytest.raises(InputError, match="initial logits are all alike"):
+        train(dataset, out=tmp_path / "new", changes={**SMALL, "b": 40.0}, force=True)
     with pytest.raises(InputError, match="norm: expected"):
         train(dataset, "gin", out=tmp_path / "new", changes={**SMALL, "norm": "rms"})
     assert not (tmp_path / "new").exists()
