@@ -1,8 +1,8 @@
 """GSAT: a GIN or GINE that learns which edges to attend to, under an information bottleneck.
 
-Paper, tables "GSAT + GIN" and "GSAT + GINE". As in the method's reference implementation the same
-network runs twice: once over all edges, for the states that attention is computed from, and once
-with every message multiplied by the attention of its edge.
+Paper, tables "GSAT + GIN" and "GSAT + GINE". One network runs over all edges, for the states that
+attention is computed from; then one runs with every message multiplied by the attention of its edge.
+In the method's reference implementation they are the same network.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, finite_number
-from graphxai_data.nn.gin import GIN, GINE, relu_layers
+from graphxai_data.nn.gin import GIN, GINE, GINOptions, relu_layers
 from graphxai_data.nn.sums import Edges, sum_per_graph
 
 # In float32 the uniform draw may be 0, and its logit minus infinity.
@@ -44,6 +44,8 @@ class GSAT(nn.Module):
         edge_features: width of edge features; 0 for a GIN backbone, else GINE.
         update_layers: linear layers in each update of the backbone.
         norm: "batch" for batch normalisation before every ReLU, or "none".
+        own_encoder: attention has a network of its own. With batch normalisation it needs one: the
+            statistics of states with and without attention differ.
         dropout: share of units dropped in the classifier, while training.
         prior: r; attention is drawn towards 1 − r, as the paper's tables have it.
         information: λ, the weight of that pull beside the loss of the prediction.
@@ -61,6 +63,7 @@ class GSAT(nn.Module):
         edge_features: int = 0,
         update_layers: int = 2,
         norm: str = "none",
+        own_encoder: bool = False,
         dropout: float = 0.3,
         prior: float = 0.7,
         information: float = 1.0,
@@ -71,14 +74,20 @@ class GSAT(nn.Module):
         if not isinstance(temperature, Sequence) or len(temperature) != 2:
             raise InputError(f"temperature: expected two numbers, got {temperature!r}")
         first, last = (finite_number("temperature", t, 1e-3, 1e3) for t in temperature)
-        options = {"update_layers": update_layers, "norm": norm, "level": level}
-        self.backbone: GIN = (
-            GINE(in_features, edge_features, classes, hidden, layers, **options)  # type: ignore[arg-type]
-            if edge_features
-            else GIN(in_features, classes, hidden, layers, **options)  # type: ignore[arg-type]
-        )
-        # The backbone's own readout is not part of GSAT: a classifier of pooled states is.
-        self.backbone.readout = nn.Identity()
+        options: GINOptions = {"update_layers": update_layers, "norm": norm, "level": level}
+
+        def backbone() -> GIN:
+            made = (
+                GINE(in_features, edge_features, classes, hidden, layers, **options)
+                if edge_features
+                else GIN(in_features, classes, hidden, layers, **options)
+            )
+            # Its own readout is not part of GSAT: a classifier of pooled states is.
+            made.readout = nn.Identity()
+            return made
+
+        self.backbone = backbone()
+        self.encoder = backbone() if own_encoder else None
         half = max(1, hidden // 2)
         finite_number("dropout", dropout, 0, 0.99)
         self.classifier = nn.Sequential(
@@ -146,7 +155,7 @@ class GSAT(nn.Module):
 
     def _scores(self, x: Tensor, edges: Edges, edge_attr: Tensor | None) -> Tensor:
         """[m] the logit of the attention of every edge."""
-        h = self.backbone.states(x, edges, edge_attr)
+        h = (self.encoder or self.backbone).states(x, edges, edge_attr)
         ends = [edges.at_sources(h), edges.at_targets(h)]
         if self.backbone.edge_features and edge_attr is not None:
             ends.append(edge_attr)

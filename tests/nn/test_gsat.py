@@ -22,8 +22,11 @@ def test_attention_is_the_mean_of_both_directions_where_there_are_two() -> None:
 
 
 @pytest.mark.parametrize("edge_features", [0, 2])
-def test_attention_is_random_in_training_and_not_afterwards(edge_features: int) -> None:
-    model = GSAT(3, 2, 8, edge_features=edge_features)
+@pytest.mark.parametrize("own_encoder", [False, True])
+def test_attention_is_random_in_training_and_not_afterwards(
+    edge_features: int, own_encoder: bool
+) -> None:
+    model = GSAT(3, 2, 8, edge_features=edge_features, own_encoder=own_encoder)
     edge_attr = torch.ones(5, 2) if edge_features else None
     first, second = (model.attend(X, EDGES, edge_attr).attention for _ in range(2))
     assert not torch.equal(first, second)
@@ -49,6 +52,16 @@ def test_attention_of_one_and_of_zero_are_all_edges_and_none() -> None:
         last.bias.data.fill_(bias)
         h = model.backbone.states(X, Edges(edges, len(X))).sum(dim=0, keepdim=True)
         torch.testing.assert_close(model(X, EDGES), model.classifier(h))
+
+
+def test_an_encoder_of_its_own_decides_attention_alone() -> None:
+    model = GSAT(3, 2, 8, own_encoder=True).train(mode=False)
+    before = model.attend(X, EDGES)
+    for parameter in model.backbone.parameters():
+        parameter.data.mul_(2)
+    after = model.attend(X, EDGES)
+    assert torch.equal(after.attention, before.attention)
+    assert not torch.equal(after.logits, before.logits)
 
 
 def test_information_loss_is_the_papers_cross_entropy_against_one_minus_r() -> None:
