@@ -1,8 +1,8 @@
 """GSAT: a GIN or GINE that learns which edges to attend to, under an information bottleneck.
 
 Paper, tables "GSAT + GIN" and "GSAT + GINE". One network runs over all edges, for the states that
-attention is computed from; then one runs with every message multiplied by the attention of its edge.
-In the method's reference implementation they are the same network.
+attention is computed from; then one runs with every message multiplied by the attention of its
+edge. In the method's reference implementation they are the same network.
 """
 
 from collections.abc import Sequence
