@@ -122,5 +122,5 @@ def test_models_do_not_care_about_the_order_of_nodes_or_the_batch() -> None:
         )
         assert torch.allclose(twice, whole.repeat(2, 1), atol=1e-5)
     assert torch.equal(models[2](x, edges), models[2](x))
-    with pytest.raises(ValueError, match=r"edge_attr: expected \[edges, 2\], got none"):
+    with pytest.raises(ValueError, match=r"edge_attr: expected \[6 edges, 2\], got none"):
         models[1](x, edges)
