@@ -286,6 +286,7 @@ def train(
 
     from graphxai_data.dataset import GraphXAIDataset
     from graphxai_data.errors import whole_number
+    from graphxai_data.train import run_folder
     from graphxai_data.train import train as run_train
 
     if threads is not None:
@@ -307,7 +308,7 @@ def train(
                 force=force,
                 progress=progress,
             )
-        folder = out / f"{model}-{dataset.name}" / f"seed-{seed}"
+        folder = run_folder(out, model, dataset.name, seed)
         results.append({"seed": seed, "folder": str(folder), "scores": card.scores, **card.run})
     if as_json:
         click.echo(json.dumps(results, indent=2))

@@ -98,7 +98,7 @@ def train(
         training=settings.training,
         data=TrainingData.of(dataset),
     )
-    folder = Path(out) / f"{model}-{dataset.name}" / f"seed-{seed}"
+    folder = run_folder(out, model, dataset.name, seed)
     target, loaders = _device(device), _loaders(dataset, card)
     with seeded(_torch_seed(seed, "train/weights")):
         # Before anything on disk is touched: with some settings there is nothing to learn from.
@@ -113,6 +113,11 @@ def train(
                 _train(folder, card, fresh, loaders, progress)
             (folder / STATE).unlink(missing_ok=True)
             return load_checkpoint(folder)
+
+
+def run_folder(out: str | Path, model: str, dataset: str, seed: int) -> Path:
+    """Where a training goes, and its checkpoint stays."""
+    return Path(out) / f"{model}-{dataset}" / f"seed-{seed}"
 
 
 def _loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:

@@ -159,11 +159,9 @@ class _Additive(nn.Linear):
     def forward(  # type: ignore[override]
         self, h: Tensor, edges: Edges, edge_attr: Tensor, edge_weight: Tensor | None
     ) -> Tensor:
-        if edge_weight is None:
-            around = edges.sum_of_neighbours(h)
-        else:
+        if edge_weight is not None:
             edge_attr = edge_attr * edge_weight.unsqueeze(1)
-            around = edges.sum_at_targets(edges.at_sources(h) * edge_weight.unsqueeze(1))
+        around = edges.sum_of_neighbours(h, edge_weight)
         return around + super().forward(edges.sum_at_targets(edge_attr))
 
 

@@ -102,9 +102,7 @@ class GraphNetwork(nn.Module):
         edge_weight: Tensor | None,
     ) -> Tensor:
         """[n, …] the sum of what the edges into each node carry: here, the states of sources."""
-        if edge_weight is None:
-            return edges.sum_of_neighbours(h)
-        return edges.sum_at_targets(edges.at_sources(h) * edge_weight.unsqueeze(1))
+        return edges.sum_of_neighbours(h, edge_weight)
 
     def kept(self, layer: int, h: Tensor) -> Tensor:
         """[n, …] what a node keeps of its own state, (1 + ε) h; B-cos models have ε = 0."""

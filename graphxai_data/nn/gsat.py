@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, finite_number
 from graphxai_data.nn.gin import GIN, GINE, GINOptions, relu_layers
-from graphxai_data.nn.sums import Edges, sum_per_graph
+from graphxai_data.nn.sums import Edges
 
 # In float32 the uniform draw may be 0, and its logit minus infinity.
 _NOISE_EPSILON = 1e-7
@@ -131,9 +131,8 @@ class GSAT(nn.Module):
         attention = both_ways(torch.sigmoid(self._sampled(scores)), edge_index, len(x))
         weight = attention if edge_weight is None else attention * edge_weight
         h = self.backbone.states(x, edges, edge_attr, weight)
-        if self.backbone.level == "graph":
-            h = sum_per_graph(h, batch, batch_size)
-        return Attended(self.classifier(h), attention, scores)
+        pooled = self.backbone.pooled(h, batch, batch_size)
+        return Attended(self.classifier(pooled), attention, scores)
 
     def information_loss(self, scores: Tensor) -> Tensor:
         """λ · BCE(σ(scores), 1 − r), of every direction by itself; 0 where there are no edges.

@@ -106,8 +106,13 @@ class Edges:
         """The nodes that each node has an edge into."""
         return Members(self.out_of.ptr, _taken(self.target, self.out_of.rows), self.nodes)
 
-    def sum_of_neighbours(self, h: Tensor) -> Tensor:
-        """[n, width] the sum of `h` [n, width] over the sources of a node's edges."""
+    def sum_of_neighbours(self, h: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[n, width] the sum of `h` [n, width] over the sources of a node's edges.
+
+        Each is multiplied by the weight of its edge where there is `edge_weight` [m].
+        """
+        if edge_weight is not None:
+            return self.sum_at_targets(self.at_sources(h) * edge_weight.unsqueeze(1))
         result: Tensor = _NeighbourSum.apply(h, self, "source")
         return result
 
