@@ -137,7 +137,7 @@ class BcosGINE(BcosGIN):
         kind = _Additive if edges == "additive" else _Multiplicative
         self.edges = nn.ModuleList(kind(edge_features, width) for width in self.widths[:-1])
 
-    def around(
+    def gathered(
         self,
         layer: int,
         h: Tensor,
@@ -145,13 +145,13 @@ class BcosGINE(BcosGIN):
         edge_attr: Tensor | None,
         edge_weight: Tensor | None,
     ) -> Tensor:
-        """[n, …] the sum of messages over the edges into each node."""
-        around: Tensor = self.edges[layer](h, edges, edge_attr, edge_weight)
-        return around
+        """[n, …] a node's own state, and the sum of messages over the edges into it."""
+        gathered: Tensor = self.edges[layer](h, edges, edge_attr, edge_weight)
+        return gathered
 
 
 class _Additive(nn.Linear):
-    """Σ_j (h_j + W e_ji) = Σ_j h_j + W Σ_j e_ji: edge features are summed while still narrow."""
+    """h_i + Σ_j (h_j + W e_ji) = h_i + Σ_j h_j + W Σ_j e_ji: edges are summed while narrow."""
 
     def __init__(self, edge_features: int, width: int) -> None:
         super().__init__(edge_features, width, bias=False)
@@ -161,12 +161,12 @@ class _Additive(nn.Linear):
     ) -> Tensor:
         if edge_weight is not None:
             edge_attr = edge_attr * edge_weight.unsqueeze(1)
-        around = edges.sum_of_neighbours(h, edge_weight)
-        return around + super().forward(edges.sum_at_targets(edge_attr))
+        states = edges.sum_with_neighbours(h, edge_weight=edge_weight)
+        return states + super().forward(edges.sum_at_targets(edge_attr))
 
 
 class _Multiplicative(DynamicLinear):
-    """Σ_j h_j · (1 + W e_ji)."""
+    """h_i + Σ_j h_j · (1 + W e_ji)."""
 
     def __init__(self, edge_features: int, width: int) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ class _Multiplicative(DynamicLinear):
         weights = self.held(1 + self.linear(edge_attr))
         if edge_weight is not None:
             weights = weights * edge_weight.unsqueeze(1)
-        return edges.sum_at_targets(edges.at_sources(h) * weights)
+        return h + edges.sum_at_targets(edges.at_sources(h) * weights)
 
 
 def bcos_layers(widths: Sequence[int], b: float, max_out: int, norm: str) -> nn.Sequential:

@@ -89,11 +89,10 @@ class GraphNetwork(nn.Module):
         self._check_shapes(x, edges, edge_attr, edge_weight)
         h = x
         for layer, update in enumerate(self.updates):
-            around = self.around(layer, h, edges, edge_attr, edge_weight)
-            h = self.dropout(update(self.kept(layer, h) + around))
+            h = self.dropout(update(self.gathered(layer, h, edges, edge_attr, edge_weight)))
         return h
 
-    def around(
+    def gathered(
         self,
         layer: int,
         h: Tensor,
@@ -101,12 +100,15 @@ class GraphNetwork(nn.Module):
         edge_attr: Tensor | None,
         edge_weight: Tensor | None,
     ) -> Tensor:
-        """[n, …] the sum of what the edges into each node carry: here, the states of sources."""
-        return edges.sum_of_neighbours(h, edge_weight)
+        """[n, …] a node's own state, weighted, and the sum of what the edges into it carry.
 
-    def kept(self, layer: int, h: Tensor) -> Tensor:
-        """[n, …] what a node keeps of its own state, (1 + ε) h; B-cos models have ε = 0."""
-        return h
+        Here an edge carries the state of its source.
+        """
+        return edges.sum_with_neighbours(h, self.own_weight(layer), edge_weight)
+
+    def own_weight(self, layer: int) -> Tensor | float:
+        """What a node's own state is multiplied by, 1 + ε; B-cos models have ε = 0."""
+        return 1.0
 
     def pooled(self, rows: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
         """Rows of nodes as they are, or summed over each graph, as the level wants it."""
@@ -185,9 +187,9 @@ class GIN(GraphNetwork):
         self.readout = relu_layers([hidden] * readout_layers, norm)
         self.readout.append(nn.Linear(hidden, classes))
 
-    def kept(self, layer: int, h: Tensor) -> Tensor:
-        """[n, …] (1 + ε) h."""
-        return (1 + self.eps[layer]) * h
+    def own_weight(self, layer: int) -> Tensor:
+        """1 + ε, learned."""
+        return 1 + self.eps[layer]
 
 
 class GINE(GIN):
@@ -217,7 +219,7 @@ class GINE(GIN):
         )
         self.edges = nn.ModuleList(nn.Linear(edge_features, w) for w in self.widths[:-1])
 
-    def around(
+    def gathered(
         self,
         layer: int,
         h: Tensor,
@@ -225,11 +227,11 @@ class GINE(GIN):
         edge_attr: Tensor | None,
         edge_weight: Tensor | None,
     ) -> Tensor:
-        """[n, …] the sum over the edges into each node of ReLU(h_j + W e_ji)."""
+        """[n, …] (1 + ε) h, and the sum over the edges into each node of ReLU(h_j + W e_ji)."""
         messages = torch.relu(edges.at_sources(h) + self.edges[layer](edge_attr))
         if edge_weight is not None:
             messages = messages * edge_weight.unsqueeze(1)
-        return edges.sum_at_targets(messages)
+        return self.own_weight(layer) * h + edges.sum_at_targets(messages)
 
 
 class DeepSets(GIN):
@@ -250,7 +252,7 @@ class DeepSets(GIN):
             edge_index = torch.empty((2, 0), dtype=torch.long, device=x.device)
         return super().forward(x, edge_index, None, batch, batch_size=batch_size)
 
-    def around(
+    def gathered(
         self,
         layer: int,
         h: Tensor,
@@ -258,8 +260,8 @@ class DeepSets(GIN):
         edge_attr: Tensor | None,
         edge_weight: Tensor | None,
     ) -> Tensor:
-        """Nothing, whatever the edges are."""
-        return torch.zeros_like(h)
+        """(1 + ε) h, whatever the edges are."""
+        return self.own_weight(layer) * h
 
 
 class BatchNorm(nn.BatchNorm1d):

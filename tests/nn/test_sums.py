@@ -17,7 +17,7 @@ def edge_lists(draw: st.DrawFn) -> tuple[torch.Tensor, int]:
     return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T, nodes
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(edge_lists(), st.integers(0, 3), st.integers(0, 2**32))
 def test_sums_and_their_gradients_are_those_of_plain_loops(
     graph: tuple[torch.Tensor, int], width: int, seed: int
@@ -31,12 +31,18 @@ def test_sums_and_their_gradients_are_those_of_plain_loops(
         wanted_sum[target] += h[source].detach().numpy()
         wanted_scatter[target] += messages[k].detach().numpy()
     edges = Edges(edge_index, nodes)
-    np.testing.assert_allclose(edges.sum_of_neighbours(h).detach(), wanted_sum, atol=1e-12)
+    own_weight = torch.tensor(draws.normal(), dtype=torch.float64).requires_grad_()
+    for weight in (own_weight, 1.0):
+        found = edges.sum_with_neighbours(h, weight).detach()
+        wanted = wanted_sum + torch.as_tensor(weight).item() * h.detach().numpy()
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
     np.testing.assert_allclose(edges.sum_at_targets(messages).detach(), wanted_scatter, atol=1e-12)
     assert torch.equal(edges.at_sources(h), h[edge_index[0]])
     assert torch.equal(edges.at_targets(h), h[edge_index[1]])
     if width and len(messages):
-        assert torch.autograd.gradcheck(edges.sum_of_neighbours, (h,))
+        assert torch.autograd.gradcheck(edges.sum_with_neighbours, (h,))
+        assert torch.autograd.gradcheck(edges.sum_with_neighbours, (h, own_weight))
+        assert torch.autograd.gradgradcheck(edges.sum_with_neighbours, (h, own_weight))
         assert torch.autograd.gradcheck(edges.at_sources, (h,))
         assert torch.autograd.gradcheck(edges.at_targets, (h,))
         assert torch.autograd.gradcheck(edges.sum_at_targets, (messages,))
