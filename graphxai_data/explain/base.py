@@ -1,0 +1,277 @@
+"""What explainers take and give, for a whole batch of graphs at once."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphxai_data.errors import InputError, finite_number, whole_number
+from graphxai_data.metrics import top_rows
+from graphxai_data.nn.sums import sum_per_graph
+
+Row = Literal["logit", "contrast"]
+Rule = Literal["mean", "max", "sum"]
+ROWS: tuple[Row, ...] = ("logit", "contrast")
+RULES: tuple[Rule, ...] = ("mean", "max", "sum")
+
+
+class Inputs(NamedTuple):
+    """The graphs of a batch, as models take them.
+
+    Attributes:
+        x: [n, p] node features.
+        edge_index: [2, m] source and target of every edge.
+        edge_attr: [m, q] edge features, or None.
+        batch: [n] the graph of every node.
+        graphs: how many there are.
+        ids: [g] what names the random draws of each graph: its `graph_id`, else its place.
+        node: of a node-level model, the node whose output is explained; then there is one graph.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    edge_attr: Tensor | None
+    batch: Tensor
+    graphs: int
+    ids: Tensor
+    node: int | None = None
+
+    @classmethod
+    def of(cls, data: Any, node: int | None = None) -> "Inputs":
+        """The inputs in a PyG `Data` or `Batch`."""
+        for key in ("x", "edge_index"):
+            if not isinstance(getattr(data, key, None), Tensor):
+                raise InputError(
+                    f"data: expected a PyG Data or Batch with '{key}', got {type(data).__name__}"
+                )
+        x = data.x
+        if not len(x):
+            raise InputError("data: expected at least one node, got none; leave empty graphs out")
+        batch = getattr(data, "batch", None)
+        if batch is None:
+            batch = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+        graphs = int(getattr(data, "num_graphs", None) or int(batch.max()) + 1)
+        ids = getattr(data, "graph_id", None)
+        if ids is None:
+            ids = torch.arange(graphs)
+        if not torch.isfinite(x).all():
+            raise InputError("data: x has a value that is not finite; correct it first")
+        return cls(x, data.edge_index, getattr(data, "edge_attr", None), batch, graphs, ids, node)
+
+    def check_fits(self, model: nn.Module) -> None:
+        """An `InputError` unless `node` is given where outputs are of nodes, and only there."""
+        if getattr(model, "level", "graph") == "graph":
+            if self.node is not None:
+                raise InputError("node: this model has one output a graph, none of nodes")
+            return
+        if self.node is None or self.graphs > 1:
+            raise InputError("this model has an output for each node: give one graph, and a node")
+        whole_number("node", self.node, 0, len(self.x) - 1)
+
+    @property
+    def edge_graph(self) -> Tensor:
+        """[m] the graph of every edge."""
+        return self.batch.index_select(0, self.edge_index[0])
+
+    def logits(self, model: nn.Module, **changed: Any) -> Tensor:
+        """[g, c] of a model, with some of the inputs changed, or an `edge_weight` [m].
+
+        Of a node-level model [1, c], those of the node.
+        """
+        weight = changed.pop("edge_weight", None)
+        now = self._replace(**changed)
+        options = {} if weight is None else {"edge_weight": weight}
+        logits: Tensor = model(now.x, now.edge_index, now.edge_attr, now.batch, **options)
+        return logits if self.node is None else logits[[self.node]]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Scores of all nodes of a batch, and maybe of their features and edges: higher counts more.
+
+    For B-cos, `node_scores` and `edge_scores` of a graph and its `bias` add up to its `logit`.
+
+    Attributes:
+        node_scores: [n].
+        feature_scores: [n, p], None for explainers that do not tell features apart.
+        edge_scores: [m], None where edges carry nothing of their own.
+        bias: [g] the part of `logit` that no input accounts for; None without a model.
+        logit: [g] the value explained: of the target, or its contrast; None without a model.
+        target: [g] the class explained; None without a model.
+        batch: [n] the graph of every node.
+        edge_graph: [m] the graph of every edge.
+    """
+
+    node_scores: Tensor
+    feature_scores: Tensor | None
+    edge_scores: Tensor | None
+    bias: Tensor | None
+    logit: Tensor | None
+    target: Tensor | None
+    batch: Tensor
+    edge_graph: Tensor
+
+    @cached_property
+    def graphs(self) -> int:
+        """Number of graphs."""
+        if self.target is not None:
+            return len(self.target)
+        return int(self.batch.max()) + 1
+
+    @cached_property
+    def node_sums(self) -> Tensor:
+        """[g] sum of the node scores of each graph."""
+        return sum_per_graph(self.node_scores.unsqueeze(1), self.batch, self.graphs).squeeze(1)
+
+    @cached_property
+    def edge_sums(self) -> Tensor:
+        """[g] sum of the edge scores of each graph."""
+        if self.edge_scores is None:
+            return torch.zeros_like(self.node_sums)
+        return sum_per_graph(self.edge_scores.unsqueeze(1), self.edge_graph, self.graphs).squeeze(1)
+
+    def completeness_gap(self) -> Tensor:
+        """[g] |Σ node + Σ edge scores + bias − logit|, relative to the evidence |logit − bias|.
+
+        Only what claims to add up has a small one: B-cos maps, and integrated gradients nearly.
+        """
+        if self.logit is None or self.bias is None:
+            raise InputError("completeness is about a logit; this explanation has no model behind")
+        evidence = self.logit - self.bias
+        gap = (self.node_sums + self.edge_sums - evidence).abs()
+        return gap / evidence.abs().clamp_min(torch.finfo(evidence.dtype).tiny)
+
+    def edge_share(self) -> Tensor:
+        """[g] the part of the evidence, Σ node + Σ edge scores, that edges carry; 0 without any."""
+        evidence = self.node_sums + self.edge_sums
+        share = self.edge_sums / evidence
+        return torch.where(evidence == 0, torch.zeros_like(share), share)
+
+    def folded(self, edge_index: Tensor) -> "Explanation":
+        """Edge scores given to nodes, half to either end; sums stay as they are."""
+        if self.edge_scores is None:
+            return self
+        half = self.edge_scores / 2
+        nodes = self.node_scores.index_add(0, edge_index[0], half)
+        nodes = nodes.index_add(0, edge_index[1], half)
+        return replace(self, node_scores=nodes, edge_scores=None, feature_scores=None)
+
+    def top(self, m: int) -> Tensor:
+        """[n] bool, the m nodes of each graph with the highest scores; all, if there are fewer."""
+        whole_number("m", m, 1, 2**62)
+        ptr = self._ptr()
+        chosen = np.minimum(m, np.diff(ptr))
+        return self._flags(top_rows(self._sortable(), ptr, chosen))
+
+    def smallest_set(self, fraction: float) -> Tensor:
+        """[n] bool, as few nodes of each graph as bring `fraction` of the response together.
+
+        The response is the evidence in nodes, Σ node scores (paper, "Explanatory subgraphs from
+        contribution maps"). Where it is not positive, no set of nodes speaks for it: all are taken.
+        """
+        finite_number("fraction", fraction, 0, 1)
+        ptr, scores = self._ptr(), self._sortable()
+        graph = np.repeat(np.arange(self.graphs), np.diff(ptr))
+        order = np.lexsort((-scores, graph))
+        sums = np.insert(scores[order].cumsum(), 0, 0.0)
+        before = sums[:-1] - sums[ptr[graph]]
+        response = np.bincount(graph, weights=scores, minlength=self.graphs)
+        rank = np.arange(len(order)) - ptr[graph]
+        needed = (before <= fraction * response[graph]) & (scores[order] > 0) | (rank == 0)
+        chosen = np.ones(len(scores), bool)
+        chosen[order] = needed | (response[graph] <= 0)
+        return self._flags(chosen)
+
+    def _ptr(self) -> Any:
+        if (self.batch.diff() < 0).any():
+            raise InputError("batch: expected the nodes of each graph together, in rising order")
+        counts = torch.bincount(self.batch, minlength=self.graphs)
+        return np.insert(counts.cumsum(0).cpu().numpy(), 0, 0)
+
+    def _sortable(self) -> Any:
+        return self.node_scores.detach().cpu().numpy().astype(np.float64)
+
+    def _flags(self, chosen: Any) -> Tensor:
+        return torch.from_numpy(chosen).to(self.batch.device)
+
+
+def nodes_from_edges(edge_scores: Tensor, edge_index: Tensor, nodes: int, rule: Rule) -> Tensor:
+    """[n] scores of nodes from those of the edges at them, whichever their direction.
+
+    Args:
+        edge_scores: [m].
+        edge_index: [2, m].
+        nodes: number of nodes; one without edges has score 0.
+        rule: "mean", "max" or "sum" over the edges at a node.
+    """
+    if rule not in RULES:
+        raise InputError(f"rule: expected one of {', '.join(RULES)}, got {rule!r}")
+    ends = edge_index.flatten()
+    reduce = {"mean": "mean", "max": "amax", "sum": "sum"}[rule]
+    zeros = edge_scores.new_zeros(nodes)
+    return zeros.scatter_reduce(0, ends, edge_scores.repeat(2), reduce, include_self=False)
+
+
+def chosen_target(logits: Tensor, target: int | Tensor | None) -> Tensor:
+    """[g] the class to explain: the one given, for all or for each graph, or the predicted one."""
+    if target is None:
+        return logits.argmax(dim=1)
+    given = torch.as_tensor(target, device=logits.device)
+    if given.is_floating_point() or given.dtype == torch.bool or given.ndim > 1:
+        raise InputError(f"target: expected a class, or one a graph, got {target!r}")
+    if given.ndim and len(given) != len(logits):
+        raise InputError(f"target: expected {len(logits)} classes, one a graph, got {len(given)}")
+    if bool(((given < 0) | (given >= logits.shape[1])).any()):
+        raise InputError(f"target: expected a class from 0 to {logits.shape[1] - 1}, got {target}")
+    return given.expand(len(logits)).to(torch.int64)
+
+
+def explained_value(logits: Tensor, target: Tensor, row: Row) -> Tensor:
+    """[g] the logit of the target, or how far it is above the mean of the others.
+
+    With cross-entropy a shift common to all logits is not determined by training, and so is no
+    single one of them; their contrast is. With one logit there is nothing to contrast.
+    """
+    if row not in ROWS:
+        raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
+    of_target = logits.gather(1, target.unsqueeze(1)).squeeze(1)
+    if row == "logit":
+        return of_target
+    if logits.shape[1] < 2:
+        raise InputError("row: 'contrast' needs at least two classes, got 1; use 'logit'")
+    return of_target - (logits.sum(dim=1) - of_target) / (logits.shape[1] - 1)
+
+
+def explained_outputs(
+    model: nn.Module, inputs: Inputs, target: int | Tensor | None, row: Row
+) -> tuple[Tensor, Tensor]:
+    """[g] the values that are explained, and [g] the classes they are of."""
+    with torch.no_grad():
+        logits = inputs.logits(model)
+    chosen = chosen_target(logits, target)
+    return explained_value(logits, chosen, row), chosen
+
+
+def disclosed_bias(model: nn.Module, row: Row) -> float:
+    """What the model adds to every logit whatever the input; a contrast is without it."""
+    return float(getattr(model, "logit_bias", 0.0)) if row == "logit" else 0.0
+
+
+def check_ready(model: nn.Module) -> None:
+    """An `InputError` unless a model is one, and in evaluation mode."""
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model: expected a torch module, got {type(model).__name__}")
+    if model.training:
+        raise InputError(
+            "model: in training mode, where dropout is random; call model.eval()"
+        )
+
+
+def takes(function: Callable[..., Any], argument: str) -> bool:
+    """Whether a function has an argument of this name."""
+    return argument in inspect.signature(function).parameters

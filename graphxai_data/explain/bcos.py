@@ -1,0 +1,170 @@
+"""B-cos contribution maps: one forward and one backward pass for a whole batch.
+
+M* = W*(X, A) ⊙ x (paper, equations 7 and 9): inside `explanation_mode` the gradient of an output is
+its row of W*, the product of the dynamic weights of all layers. Node features and, where the model
+adds edge features to messages, edges share the logit out between them.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.explain import ExplainerAlgorithm
+from torch_geometric.explain import Explanation as PyGExplanation
+from torch_geometric.explain.config import MaskType, ModelMode
+
+from graphxai_data.errors import InputError
+from graphxai_data.explain.base import (
+    Explanation,
+    Inputs,
+    Row,
+    chosen_target,
+    disclosed_bias,
+    explained_value,
+)
+from graphxai_data.nn.bcos import DynamicLinear, explanation_mode
+
+
+def contribution_map(
+    model: nn.Module,
+    inputs: Inputs,
+    target: int | Tensor | None = None,
+    row: Row = "logit",
+    fold_edges: bool = False,
+) -> Explanation:
+    """The contribution map of one output a graph.
+
+    Args:
+        model: of B-cos layers, such as `BcosGIN`.
+        inputs: the graphs.
+        target: class to explain, one for all or one a graph; the predicted one if None.
+        row: the target's logit, or its contrast to the mean of the others.
+        fold_edges: give what edges carry to the nodes at their ends, half to each.
+    """
+    with explanation_mode(_bcos(model)), torch.enable_grad():
+        leaves, logits = _forward(model, inputs)
+        chosen = chosen_target(logits, target)
+        value = explained_value(logits, chosen, row)
+        found = _map(value, leaves, inputs, chosen, disclosed_bias(model, row))
+    return found.folded(inputs.edge_index) if fold_edges else found
+
+
+def all_contribution_maps(
+    model: nn.Module, inputs: Inputs, row: Row = "logit"
+) -> list[Explanation]:
+    """The contribution map of every class, from one forward pass and a backward pass each."""
+    with explanation_mode(_bcos(model)), torch.enable_grad():
+        leaves, logits = _forward(model, inputs)
+        bias = disclosed_bias(model, row)
+        maps = []
+        for number in range(logits.shape[1]):
+            chosen = chosen_target(logits, number)
+            value = explained_value(logits, chosen, row)
+            maps.append(_map(value, leaves, inputs, chosen, bias, keep=True))
+        return maps
+
+
+class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
+    """Contribution maps for PyG's `Explainer`.
+
+    `Explainer(model, BcosExplainer(), explanation_type="model", node_mask_type="attributes",
+    edge_mask_type=None, model_config=…)` gives `node_mask` [n, p], the contribution of every node
+    feature; with node_mask_type="object" [n, 1]; with edge_mask_type="object" also those of edges.
+
+    Args:
+        row: the target's logit, or its contrast to the mean of the others.
+    """
+
+    def __init__(self, row: Row = "logit") -> None:
+        super().__init__()
+        self.row: Row = row
+
+    def forward(
+        self,
+        model: nn.Module,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        target: Tensor,
+        index: int | Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        **kwargs: Any,
+    ) -> PyGExplanation:
+        """The masks of PyG, filled with contributions."""
+        if kwargs:
+            raise InputError(f"unknown arguments {sorted(kwargs)}; known: edge_attr, batch, index")
+        if batch is None:
+            batch = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+        graphs = int(batch.max()) + 1
+        ids = torch.arange(graphs)
+        inputs = Inputs(x.detach(), edge_index, edge_attr, batch, graphs, ids, _number(index))
+        inputs.check_fits(model)
+        if inputs.node is not None:
+            target = target[[inputs.node]]
+        found = contribution_map(model, inputs, target, self.row)
+        kind = self.explainer_config.node_mask_type
+        nodes = {
+            None: None,
+            MaskType.object: found.node_scores.unsqueeze(1),
+            MaskType.attributes: found.feature_scores,
+        }[kind]
+        edges = found.edge_scores
+        if edges is None:  # nodes carry the whole logit
+            edges = x.new_zeros(edge_index.shape[1])
+        wanted = self.explainer_config.edge_mask_type is not None
+        return PyGExplanation(node_mask=nodes, edge_mask=edges if wanted else None)
+
+    def supports(self) -> bool:
+        """Classification of graphs; masks that are not the same for all nodes."""
+        kind, mode = self.explainer_config.node_mask_type, self.model_config.mode
+        return bool(mode != ModelMode.regression and kind != MaskType.common_attributes)
+
+
+def _number(index: int | Tensor | None) -> int | None:
+    if isinstance(index, Tensor) and index.numel() != 1:
+        raise InputError(f"index: expected one node, got {index.tolist()}; explain one at a time")
+    return None if index is None else int(index)
+
+
+def _bcos(model: nn.Module) -> nn.Module:
+    if not any(isinstance(module, DynamicLinear) for module in model.modules()):
+        raise InputError(
+            f"'bcos' explains models of B-cos layers; {type(model).__name__} has none: use "
+            "bcos-gin or bcos-gine, or another method such as 'integrated-gradients'"
+        )
+    return model
+
+
+def _forward(model: nn.Module, inputs: Inputs) -> tuple[list[Tensor], Tensor]:
+    leaves = [inputs.x.detach().clone().requires_grad_()]
+    if inputs.edge_attr is not None:
+        leaves.append(inputs.edge_attr.detach().clone().requires_grad_())
+    edge_attr = leaves[1] if len(leaves) > 1 else None
+    return leaves, inputs.logits(model, x=leaves[0], edge_attr=edge_attr)
+
+
+def _map(
+    value: Tensor,
+    leaves: list[Tensor],
+    inputs: Inputs,
+    target: Tensor,
+    bias: float,
+    keep: bool = False,
+) -> Explanation:
+    # Models without edge features, or with multiplicative ones, have no path from edges to logits.
+    gradients = torch.autograd.grad(value.sum(), leaves, retain_graph=keep, allow_unused=True)
+    features = (leaves[0] * gradients[0]).detach()
+    of_edges = None
+    if len(leaves) > 1 and gradients[1] is not None:
+        of_edges = (leaves[1] * gradients[1]).detach().sum(dim=1)
+    return Explanation(
+        node_scores=features.sum(dim=1),
+        feature_scores=features,
+        edge_scores=of_edges,
+        bias=torch.full_like(value.detach(), bias),
+        logit=value.detach(),
+        target=target,
+        batch=inputs.batch,
+        edge_graph=inputs.edge_graph,
+    )

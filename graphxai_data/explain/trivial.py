@@ -1,0 +1,65 @@
+"""Floor and ceiling of every table: scores that look at no model.
+
+An explainer that does not beat the best of these has shown nothing about a dataset.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+from torch import Tensor
+
+from graphxai_data.errors import InputError, whole_number
+from graphxai_data.explain.base import Inputs
+from graphxai_data.seeds import MAX_SEED, rng_for, uniform
+
+
+def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
+    """[n] uniform draws, those of a graph a function of seed and graph alone."""
+    whole_number("seed", seed, 0, MAX_SEED)
+    sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).tolist()
+    draws = [
+        uniform(rng_for(seed, "explain/random", graph).words(nodes))
+        for graph, nodes in zip(inputs.ids.tolist(), sizes, strict=True)
+    ]
+    return torch.from_numpy(np.concatenate(draws)).to(inputs.x)
+
+
+def degree(inputs: Inputs) -> Tensor:
+    """[n] number of edges into a node."""
+    count = torch.bincount(inputs.edge_index[1], minlength=len(inputs.x))
+    return count.to(inputs.x)
+
+
+def feature_norm(inputs: Inputs) -> Tensor:
+    """[n] length of a node's features."""
+    norm: Tensor = torch.linalg.vector_norm(inputs.x, dim=1)
+    return norm
+
+
+def intensity(inputs: Inputs) -> Tensor:
+    """[n] the first feature: of a superpixel its mean grey."""
+    return inputs.x[:, 0]
+
+
+def halogen_closeness(inputs: Inputs, atoms: Sequence[str]) -> Tensor:
+    """[n] closeness to the nearest halogen, in bonds; of atoms equally near, carbon first.
+
+    Args:
+        inputs: molecules with one-hot atoms.
+        atoms: the element of each column of `x`.
+    """
+    if len(atoms) != inputs.x.shape[1]:
+        raise InputError(f"atoms: expected {inputs.x.shape[1]}, one a column, got {len(atoms)}")
+    kind = np.array(atoms)[inputs.x.argmax(dim=1).cpu().numpy()]
+    source, target = inputs.edge_index.cpu().numpy()
+    nodes = len(inputs.x)
+    bonds = coo_array((np.ones(len(source), np.int8), (source, target)), (nodes, nodes)).tocsr()
+    halogens = np.isin(kind, ("F", "Cl", "Br", "I")).nonzero()[0]
+    distance = np.full(nodes, float(nodes))
+    if len(halogens):
+        found = dijkstra(bonds, unweighted=True, indices=halogens, min_only=True)
+        distance = np.minimum(distance, found)  # infinite where no halogen can be reached
+    return torch.from_numpy(0.5 * (kind == "C") - distance).to(inputs.x)
