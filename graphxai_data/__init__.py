@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from graphxai_data.dataset import DiHaloBenzene as DiHaloBenzene
     from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
     from graphxai_data.dataset import MNIST75sp as MNIST75sp
+    from graphxai_data.evaluate import evaluate as evaluate
+    from graphxai_data.explain import explain as explain
     from graphxai_data.manifest import Manifest as Manifest
+    from graphxai_data.metrics import jaccard_at_k as jaccard_at_k
+    from graphxai_data.metrics import node_auroc as node_auroc
     from graphxai_data.recipe import Recipe as Recipe
     from graphxai_data.record import GraphRecord as GraphRecord
     from graphxai_data.shards import ShardReader as ShardReader
@@ -39,7 +43,11 @@ _HOME = {
     "ShardReader": "shards",
     "ShardWriter": "shards",
     "build": "build",
+    "evaluate": "evaluate",
+    "explain": "explain",
+    "jaccard_at_k": "metrics",
     "load_model": "checkpoint",
+    "node_auroc": "metrics",
     "verify": "verify",
 }
 
@@ -54,7 +62,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """`build` and `verify` are modules and the functions in them.
+    """`build`, `verify`, `explain` and `evaluate` are modules and the functions in them.
 
     Importing such a module would put it over the function of the same name; `graphxai_data.build`
     is the function whatever was imported before, and `from graphxai_data.build import …` works.

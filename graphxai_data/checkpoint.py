@@ -84,12 +84,17 @@ class Card:
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], card: Card) -> Card:
     """Write both files, the card last; gives the card as written."""
-    content = save({k: v.contiguous().cpu() for k, v in weights.items()})
+    content = weights_bytes(weights)
     card = dataclasses.replace(card, weights_sha256=hashlib.sha256(content).hexdigest())
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / WEIGHTS, content)
     write_atomically(folder / CARD, tomli_w.dumps(dataclasses.asdict(card)).encode())
     return card
+
+
+def weights_bytes(weights: Mapping[str, Tensor]) -> bytes:
+    """The file of some weights."""
+    return save({key: tensor.contiguous().cpu() for key, tensor in weights.items()})
 
 
 def read_card(folder: Path) -> Card:
@@ -173,6 +178,11 @@ def load_model(
     if dataset is not None:
         check_fits(card, dataset, name, force)
     return model
+
+
+def weights_digest(model: nn.Module) -> str:
+    """SHA-256 of the weights of a model, as `model.toml` has it of the file."""
+    return hashlib.sha256(weights_bytes(model.state_dict())).hexdigest()
 
 
 def find_model(name: str | Path) -> Path:

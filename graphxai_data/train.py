@@ -99,7 +99,7 @@ def train(
         data=TrainingData.of(dataset),
     )
     folder = run_folder(out, model, dataset.name, seed)
-    target, loaders = _device(device), _loaders(dataset, card)
+    target, loaders = device_of(device), _loaders(dataset, card)
     with seeded(_torch_seed(seed, "train/weights")):
         # Before anything on disk is touched: with some settings there is nothing to learn from.
         fresh = _initial_model(card, loaders["train"], target)
@@ -164,7 +164,7 @@ def _train(
                 group["lr"] = rate
             if isinstance(model, GSAT):
                 model.anneal(done / settings.epochs)
-            loss = _loss(model, batch.to(device), settings.loss)
+            loss = training_loss(model, batch.to(device), settings.loss)
             state.optimiser.zero_grad()
             loss.backward()
             if not (torch.isfinite(loss) and _finite_gradients(model)):
@@ -247,7 +247,8 @@ def objective(logits: Tensor, label: Tensor, loss: str) -> Tensor:
     return nn.functional.binary_cross_entropy_with_logits(logits, wanted)
 
 
-def _loss(model: nn.Module, batch: Any, loss: str) -> Tensor:
+def training_loss(model: nn.Module, batch: Any, loss: str) -> Tensor:
+    """What training makes small: the objective, and of GSAT the information in its attention."""
     if not isinstance(model, GSAT):
         return objective(_logits(model, batch), batch.y, loss)
     found = model.attend(
@@ -346,7 +347,8 @@ def _torch_seed(seed: int, stream: str, index: int = 0) -> int:
     return int(rng_for(seed, stream, index).words(1)[0]) >> 1
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """The device of this name; "auto" is CUDA where there is one, else the CPU."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:

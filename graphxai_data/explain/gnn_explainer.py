@@ -8,8 +8,7 @@ the models here take them as `edge_weight`.
 """
 
 import math
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -49,12 +48,13 @@ def gnn_explainer(
     *,
     epochs: int = 200,
     rate: float = 0.01,
-    node_mask: bool = True,
+    node_mask: bool = False,
+    node_scores: Literal["edges", "features"] = "edges",
     edge_to_node: Rule = "mean",
     seed: int = 0,
     initial: Masks | None = None,
 ) -> Explanation:
-    """Edge scores σ(edge mask), feature scores σ(feature mask), and nodes from edges by a rule.
+    """Edge scores σ(edge mask), maybe feature scores σ(feature mask), and nodes from either.
 
     Args:
         model: any that takes `edge_weight`.
@@ -63,7 +63,8 @@ def gnn_explainer(
         row: which value is named as explained; the objective is always the class.
         epochs: steps of Adam.
         rate: its learning rate.
-        node_mask: learn a mask of node features, too.
+        node_mask: learn a mask of node features, too; the paper has one of edges alone.
+        node_scores: from "edges", or from "features" by their sum.
         edge_to_node: how edges make the scores of nodes.
         seed: of the initial masks, drawn for each graph by itself, so that batches do not matter.
         initial: the initial masks themselves.
@@ -76,13 +77,18 @@ def gnn_explainer(
             f"'gnn-explainer' needs a model whose forward takes edge_weight [edges]; "
             f"{type(model).__name__} does not"
         )
+    if node_scores not in ("edges", "features") or (node_scores == "features" and not node_mask):
+        raise InputError("node_scores: expected 'edges', or with node_mask=True 'features'")
     value, chosen = explained_outputs(model, inputs, target, row)
     masks = initial or initial_masks(inputs, seed, node_mask)
     masks = _learned(model, inputs, chosen, masks, epochs, rate)
-    features = masks.features
-    found = Explanation(
-        node_scores=nodes_from_edges(masks.edges, inputs.edge_index, len(inputs.x), edge_to_node),
-        feature_scores=None,
+    if masks.features is not None and node_scores == "features":
+        nodes = masks.features.sum(dim=1)
+    else:
+        nodes = nodes_from_edges(masks.edges, inputs.edge_index, len(inputs.x), edge_to_node)
+    return Explanation(
+        node_scores=nodes,
+        feature_scores=masks.features,
         edge_scores=masks.edges,
         bias=torch.zeros_like(value),
         logit=value,
@@ -90,10 +96,9 @@ def gnn_explainer(
         batch=inputs.batch,
         edge_graph=inputs.edge_graph,
     )
-    return found if features is None else replace(found, feature_scores=features)
 
 
-def initial_masks(inputs: Inputs, seed: int, node_mask: bool = True) -> Masks:
+def initial_masks(inputs: Inputs, seed: int, node_mask: bool) -> Masks:
     """Normal draws with PyG's standard deviations."""
     sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).tolist()
     edge_counts = torch.bincount(inputs.edge_graph, minlength=inputs.graphs).tolist()
@@ -135,7 +140,10 @@ def _learned(
             logits = inputs.logits(model, x=x, edge_weight=weight)
             loss = nn.functional.cross_entropy(logits, target, reduction="sum")
             loss = loss + sum(part.penalty() for part in parts)
-            gradients = torch.autograd.grad(loss, [part.mask for part in parts])
+            masks = [part.mask for part in parts]
+            gradients = torch.autograd.grad(loss, masks, allow_unused=True)
+            if gradients[0] is None:
+                raise InputError(f"{type(model).__name__} uses no edges: there is none to mask")
             for part, gradient in zip(parts, gradients, strict=True):
                 part.mask.grad = gradient
                 part.see(gradient)

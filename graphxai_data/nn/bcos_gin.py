@@ -134,7 +134,8 @@ class BcosGINE(BcosGIN):
         )
         if edges not in ("additive", "multiplicative"):
             raise InputError(f"edges: expected 'additive' or 'multiplicative', got {edges!r}")
-        kind = _Additive if edges == "additive" else _Multiplicative
+        self.additive = edges == "additive"
+        kind = _Additive if self.additive else _Multiplicative
         self.edges = nn.ModuleList(kind(edge_features, width) for width in self.widths[:-1])
 
     def gathered(

@@ -1,0 +1,70 @@
+"""What all commands share: options, tables on stdout, progress on stderr."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+Bar = Callable[..., None]
+
+# Everything heavier than click is imported where it is used: --help has to be quick.
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+root_option = click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    callback=lambda _ctx, _param, root: (
+        root or Path(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
+    ),
+    help="Folder of all builds.  [default: $GRAPHXAI_DATA_ROOT, else ./data]",
+)
+
+
+@contextmanager
+def progress_bar(title: str, unit: str) -> Iterator[Bar]:
+    """A bar on stderr, where that is a terminal; the function in it takes done, total and text."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(f"{unit}, elapsed"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    off = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=off) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total, text=title: bar.update(
+            task, completed=done, total=total, description=text
+        )
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table on stdout."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for header in headers:
+        table.add_column(header)
+    for row in rows:
+        table.add_row(*row)
+    # A pipe has no width: there, lines are as long as they need to be.
+    width = None if sys.stdout.isatty() else 200
+    Console(width=width, markup=False, emoji=False, highlight=False).print(table)

@@ -1,0 +1,57 @@
+"""A comparison of explainers as rows of text, beside what the paper has."""
+
+import math
+from typing import Any
+
+from graphxai_data.comparison import Comparison
+
+HEADERS = (
+    "explainer", "model", "seeds", "Jaccard@k", "paper", "AUROC", "paper", "worst class J",
+    "ms/graph", "batched", "test F1",
+)  # fmt: skip
+FAITHFULNESS_HEADERS = (
+    "explainer", "model", "fidelity+", "fidelity-", "characterisation", "accuracy retrained",
+)  # fmt: skip
+
+
+def table_rows(comparison: Comparison) -> list[list[str]]:
+    """A row for each explainer and model: mean ± standard deviation over seeds."""
+    return [
+        [
+            row["explainer"],
+            row["model"],
+            str(row["seeds"]),
+            with_deviation(row, "jaccard"),
+            _number(row["paper"].get("jaccard"), 2),
+            with_deviation(row, "auroc"),
+            _number(row["paper"].get("auroc"), 2),
+            with_deviation(row, "worst_class_jaccard"),
+            _number(row.get("ms_per_graph"), 2),
+            _number(row.get("ms_per_graph_batched"), 2),
+            with_deviation(row, "f1"),
+        ]
+        for row in comparison.summary()
+    ]
+
+
+def faithfulness_rows(comparison: Comparison) -> list[list[str]]:
+    """The same of faithfulness, for the rows where it was measured."""
+    keys = ("fidelity_plus", "fidelity_minus", "characterisation", "retrained_accuracy")
+    return [
+        [row["explainer"], row["model"], *(with_deviation(row, key) for key in keys)]
+        for row in comparison.summary()
+        if keys[0] in row
+    ]
+
+
+def with_deviation(row: dict[str, Any], key: str) -> str:
+    """Such as "0.95 ± 0.01"; nothing where nothing was measured."""
+    mean = row.get(key, math.nan)
+    if not math.isfinite(mean):
+        return ""
+    deviation = row.get(f"{key}_std", math.nan)
+    return f"{mean:.3f}" + (f" ± {deviation:.3f}" if math.isfinite(deviation) else "")
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"

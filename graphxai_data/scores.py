@@ -1,0 +1,294 @@
+"""Where scores come from: an explainer of ours, a function, an array, or somebody else's file."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphxai_data.batches import BatchLoader
+from graphxai_data.checkpoint import weights_digest
+from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.errors import InputError
+from graphxai_data.explain import Explanation, explain, nodes_from_edges
+from graphxai_data.explain.files import ScoreFile
+from graphxai_data.explain.variants import Variant, chosen_variants, kind_of
+from graphxai_data.metrics import Bools, Floats, Ints, checked_scores
+from graphxai_data.record import SPLIT_NAMES
+
+# What an explainer could read the answer from.
+_ANSWERS = ("node_mask", "edge_mask", "split", "group")
+# The explainers that claim to account for the whole of a logit.
+_COMPLETE = ("bcos", "integrated-gradients")
+
+Progress = Callable[[int, int], None]
+Explainer = str | Path | ScoreFile | Callable[..., Any] | Sequence[Any] | np.ndarray | Tensor
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The graphs that are explained, and their rationales.
+
+    Attributes:
+        graph_id: [g] their numbers in the dataset.
+        label: [g] their classes.
+        node_ptr: [g+1] where the nodes of each begin and end.
+        edge_ptr: [g+1] the same of edges.
+        edge_index: [2, M] edges between nodes of all graphs, numbered through.
+        node_mask: [N] the nodes that the class was made by.
+        edge_mask: [M] the edges between those.
+    """
+
+    graph_id: Ints
+    label: Ints
+    node_ptr: Ints
+    edge_ptr: Ints
+    edge_index: Tensor
+    node_mask: Bools
+    edge_mask: Bools
+
+    @classmethod
+    def of(cls, part: GraphXAIDataset) -> "Truth":
+        """The truth about all graphs of a dataset, or of a choice of them."""
+        keys = ("x", "edge_index", "y", "node_mask", "edge_mask", "graph_id")
+        whole = next(iter(BatchLoader(part, len(part), keys=keys)))
+        edges = np.bincount(whole.batch[whole.edge_index[0]].numpy(), minlength=len(part))
+        return cls(
+            whole.graph_id.numpy(),
+            whole.y.numpy(),
+            whole.ptr.numpy().copy(),
+            np.insert(edges.cumsum(), 0, 0),
+            whole.edge_index,
+            whole.node_mask.numpy(),
+            whole.edge_mask.numpy(),
+        )
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores that an explainer gives to the graphs of a `Truth`.
+
+    Attributes:
+        nodes: [N].
+        edges: [M], or None.
+        about: what is known of the explanations beside their scores.
+    """
+
+    nodes: Floats
+    edges: Floats | None = None
+    about: dict[str, float] = field(default_factory=dict)
+
+
+def chosen_graphs(dataset: GraphXAIDataset, split: str) -> GraphXAIDataset:
+    """The graphs of a split of a dataset that is loaded whole or is that split."""
+    if split not in SPLIT_NAMES:
+        raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
+    if dataset.split not in (None, split):
+        raise InputError(f"'{dataset.name}' is loaded with split '{dataset.split}', not '{split}'")
+    if dataset.transform is not None:
+        raise InputError(f"'{dataset.name}' is loaded with a transform; load it without")
+    part = dataset if dataset.split else dataset[dataset.get_idx_split()[split]]
+    if not len(part):
+        raise InputError(f"'{dataset.name}' has no {split} graphs here; choose another split")
+    return part
+
+
+def scores_of(
+    name: str,
+    explainer: Explainer,
+    model: nn.Module | None,
+    part: GraphXAIDataset,
+    truth: Truth,
+    batch_size: int = 64,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Scored:
+    """The scores that an explainer, whatever it is, gives to these graphs."""
+    if isinstance(explainer, str) and is_ours(explainer):
+        variants = chosen_variants((explainer,))
+        if len(variants) > 1:
+            raise InputError(
+                f"explainer '{explainer}' has several rows; choose one of "
+                f"{', '.join(v.name for v in variants)}"
+            )
+        _check_kind(variants[0], model)
+        return scored_by(variants, model, part, batch_size, progress=progress)[explainer]
+    if isinstance(explainer, str | Path):
+        explainer = ScoreFile.load(explainer)
+    if isinstance(explainer, ScoreFile):
+        return scored_from_file(explainer, part, truth, model, force)
+    if callable(explainer):
+        return _scored_by_function(name, explainer, model, part, truth, progress)
+    values = explainer
+    if isinstance(values, list | tuple) and len(values) == len(part):
+        values = [np.asarray(v) for v in values]
+        for i, (array, size) in enumerate(zip(values, np.diff(truth.node_ptr), strict=True)):
+            if array.shape != (size,):
+                raise InputError(
+                    f"scores of '{name}': expected [{size}] for graph {i}, got {list(array.shape)}"
+                )
+        values = np.concatenate(values)
+    return Scored(checked_scores(values, truth.node_ptr, f"scores of '{name}'"))
+
+
+def scored_by(
+    variants: Sequence[Variant],
+    model: nn.Module | None,
+    part: GraphXAIDataset,
+    batch_size: int = 64,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Scored]:
+    """The scores of one run of an explainer, for each variant that reads them in its own way.
+
+    Args:
+        variants: with one method and the same options; their rules may differ.
+        model: that is explained; None for variants that look at none.
+        part: the graphs.
+        batch_size: graphs at once.
+        seed: of explainers that draw at random.
+        progress: called with graphs done and all graphs.
+    """
+    method, options = variants[0].method, dict(variants[0].options)
+    if method == "halogen-closeness":
+        options["atoms"] = part.manifest.load_recipe().params.atoms
+    if method in ("random", "gnn-explainer"):
+        options["seed"] = seed
+    found: list[Explanation] = []
+    device = "cpu" if model is None else next(model.parameters()).device
+    for i, batch in enumerate(BatchLoader(part, batch_size)):
+        found.append(explain(model, batch.to(device), method=method, **options))
+        if progress:
+            progress(min((i + 1) * batch_size, len(part)), len(part))
+    nodes = torch.cat([e.node_scores for e in found]).cpu()
+    with_edges = all(e.edge_scores is not None for e in found)
+    edges = None
+    if with_edges:
+        edges = torch.cat([e.edge_scores for e in found]).cpu()  # type: ignore[misc]
+    about = _about(method, found) if model is not None else {}
+    edge_index = Truth.of(part).edge_index if variants[0].rule else torch.empty(2, 0)
+    results = {}
+    for variant in variants:
+        if variant.rule and edges is not None:
+            nodes = nodes_from_edges(edges, edge_index, len(nodes), variant.rule)
+        results[variant.name] = Scored(
+            nodes.double().numpy(), None if edges is None else edges.double().numpy(), about
+        )
+    return results
+
+
+def _about(method: str, found: list[Explanation]) -> dict[str, float]:
+    logit = torch.cat([e.logit for e in found])  # type: ignore[misc]
+    about = {"negative_winners": float((logit < 0).double().mean())}
+    if method in _COMPLETE:
+        about["completeness_gap"] = float(torch.cat([e.completeness_gap() for e in found]).median())
+    if method == "bcos":
+        about["edge_share"] = float(torch.cat([e.edge_share() for e in found]).median())
+    return about
+
+
+def is_ours(explainer: object) -> bool:
+    """Whether an explainer is given by a name, not by a path."""
+    return isinstance(explainer, str) and not explainer.endswith((".h5", ".hdf5"))
+
+
+def _check_kind(variant: Variant, model: nn.Module | None) -> None:
+    if variant.kind != "none" and model is None:
+        raise InputError(f"explainer '{variant.name}' explains a model; give one")
+    if variant.kind in ("bcos", "gsat") and variant.kind != kind_of(model):
+        wanted = {"bcos": "a B-cos model", "gsat": "GSAT"}[variant.kind]
+        raise InputError(
+            f"explainer '{variant.name}' is for {wanted}, got {type(model).__name__}; "
+            "choose another explainer or model"
+        )
+
+
+def _scored_by_function(
+    name: str,
+    function: Callable[..., Any],
+    model: nn.Module | None,
+    part: GraphXAIDataset,
+    truth: Truth,
+    progress: Progress | None,
+) -> Scored:
+    needed = [
+        p for p in inspect.signature(function).parameters.values()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]  # fmt: skip
+    nodes: list[Any] = []
+    for i, size in enumerate(np.diff(truth.node_ptr)):
+        data = without_answers(part[i])
+        found = function(data) if len(needed) < 2 else function(model, data)
+        scores = found.node_scores if isinstance(found, Explanation) else found
+        array = scores.detach().cpu().numpy() if isinstance(scores, Tensor) else np.asarray(scores)
+        if array.shape != (size,):
+            raise InputError(
+                f"scores of '{name}': expected [{size}] for graph {i}, one a node, "
+                f"got {list(array.shape)}"
+            )
+        nodes.append(array)
+        if progress:
+            progress(i + 1, len(part))
+    return Scored(checked_scores(np.concatenate(nodes), truth.node_ptr, f"scores of '{name}'"))
+
+
+def without_answers(data: Any) -> Any:
+    """A graph as explainers may see it: without its rationale."""
+    for key in _ANSWERS:
+        if key in data:
+            del data[key]
+    return data
+
+
+def scored_from_file(
+    file: ScoreFile,
+    part: GraphXAIDataset,
+    truth: Truth,
+    model: nn.Module | None = None,
+    force: bool = False,
+) -> Scored:
+    """The scores in a file, in the order of these graphs; a file of anything else is refused."""
+    wanted = part.manifest.content_sha256
+    if file.content_sha256 != wanted and not force:
+        raise InputError(
+            f"scores of '{file.explainer}': made for '{file.dataset}', content "
+            f"{file.content_sha256[:12]}…; this is '{part.name}', content {wanted[:12]}…"
+        )
+    if model is not None and file.model_sha256 not in ("", weights_digest(model)) and not force:
+        raise InputError(
+            f"scores of '{file.explainer}': they explain another model (weights "
+            f"{file.model_sha256[:12]}…, expected {weights_digest(model)[:12]}…)"
+        )
+    place = {int(graph): i for i, graph in enumerate(file.graph_id)}
+    missing = [int(graph) for graph in truth.graph_id if int(graph) not in place]
+    if missing:
+        raise InputError(
+            f"scores of '{file.explainer}': none for {len(missing)} of the {len(truth.graph_id)} "
+            f"graphs, the first of them graph {missing[0]}; expected scores for each"
+        )
+    order = [place[int(graph)] for graph in truth.graph_id]
+    nodes = _in_order(file.node_scores, file.node_ptr, order, truth.node_ptr, "nodes", file, truth)
+    edges = None
+    if file.edge_scores is not None and file.edge_ptr is not None:
+        edges = _in_order(
+            file.edge_scores, file.edge_ptr, order, truth.edge_ptr, "edges", file, truth
+        )
+    return Scored(nodes, edges)
+
+
+def _in_order(
+    scores: Any, ptr: Ints, order: list[int], wanted: Ints, what: str, file: ScoreFile, truth: Truth
+) -> Floats:
+    counts, expected = np.diff(ptr)[order], np.diff(wanted)
+    wrong = (counts != expected).nonzero()[0]
+    if len(wrong):
+        first = int(wrong[0])
+        raise InputError(
+            f"scores of '{file.explainer}': {counts[first]} {what} in graph "
+            f"{truth.graph_id[first]}, expected {expected[first]}"
+        )
+    return np.concatenate([scores[ptr[i] : ptr[i + 1]] for i in order]).astype(np.float64)
