@@ -10,6 +10,7 @@ from graphxai_data.explain.base import (
     Inputs,
     Row,
     chosen_target,
+    disclosed_bias,
     explained_outputs,
     explained_value,
 )
@@ -36,8 +37,8 @@ def input_x_gradient(
     also goes through the dynamic weights.
     """
     gradient, value, chosen = _gradient(model, inputs, target, row)
-    scores = inputs.x * gradient
-    return _explanation(scores, torch.zeros_like(value), value, chosen, inputs)
+    bias = torch.full_like(value, disclosed_bias(model, row))
+    return _explanation(inputs.x * gradient, bias, value, chosen, inputs)
 
 
 def integrated_gradients(

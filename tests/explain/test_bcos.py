@@ -1,0 +1,257 @@
+"""Contribution maps: equal to the explicit product of dynamic weights, complete, for every class."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.explain import Explainer
+
+from graphxai_data import explain
+from graphxai_data.errors import InputError
+from graphxai_data.explain import BcosExplainer, Inputs, all_contribution_maps
+from graphxai_data.nn import GIN, BcosGIN, BcosGINE
+from tests.nn.test_gin import BATCH, BONDS, CLASSES, EDGES, FEATURES, dynamic_matrices, settled
+
+B_VALUES = [1, 1.5, 2, 2.5, 3]
+
+
+def some_batch(dtype: torch.dtype = torch.double) -> Batch:
+    x = torch.randn(len(BATCH), FEATURES, dtype=dtype)
+    x[1] = 0
+    data = Data(x=x, edge_index=EDGES, edge_attr=torch.randn(EDGES.shape[1], BONDS, dtype=dtype))
+    data.batch = BATCH
+    return data
+
+
+def some_model(edges: str | None, **options: object) -> nn.Module:
+    options = {"dropout": 0.5, "logit_bias": -2.0, **options}
+    if edges is None:
+        return settled(BcosGIN(FEATURES, CLASSES, 6, 2, **options))
+    return settled(BcosGINE(FEATURES, BONDS, CLASSES, 6, 2, edges=edges, **options))
+
+
+@pytest.mark.parametrize("b", B_VALUES)
+@pytest.mark.parametrize("max_out", [1, 2])
+@pytest.mark.parametrize("edges", [None, "additive", "multiplicative"])
+def test_the_map_is_the_product_of_dynamic_weights_and_adds_up(
+    b: float, max_out: int, edges: str | None
+) -> None:
+    model, data = some_model(edges, b=b, max_out=max_out, norm="rms"), some_batch()
+    bonds = data.edge_attr if edges else None
+    wanted = dynamic_matrices(model, data.x, bonds)
+    for target in (None, 2):
+        found = explain(model, data, target)
+        logits = model(data.x, EDGES, bonds, BATCH)
+        chosen = logits.argmax(1) if target is None else torch.full((2,), 2)
+        assert torch.equal(found.target, chosen)
+        torch.testing.assert_close(found.logit, logits[[0, 1], chosen])
+        rows = wanted[[0, 1], chosen]
+        of_nodes = rows[:, : data.x.numel()].reshape(2, *data.x.shape)
+        features = sum(of_nodes) * data.x.numpy()
+        np.testing.assert_allclose(found.feature_scores, features, atol=1e-12)
+        np.testing.assert_allclose(found.node_scores, features.sum(1), atol=1e-12)
+        if edges == "additive":
+            of_edges = rows[:, data.x.numel() :].reshape(2, *data.edge_attr.shape)
+            wanted_edges = (sum(of_edges) * data.edge_attr.numpy()).sum(1)
+            np.testing.assert_allclose(found.edge_scores, wanted_edges, atol=1e-12)
+        else:
+            assert found.edge_scores is None
+            assert not found.edge_share().any()
+        assert found.bias.tolist() == [-2.0, -2.0]
+        assert found.completeness_gap().max() < 1e-10
+        total = found.node_sums + found.edge_sums + found.bias
+        torch.testing.assert_close(total, found.logit)
+
+
+@pytest.mark.parametrize("b", B_VALUES)
+@pytest.mark.parametrize("edges", [None, "additive", "multiplicative"])
+def test_maps_in_single_precision_add_up_to_four_digits(b: float, edges: str | None) -> None:
+    model = some_model(edges, b=b, max_out=2, norm="rms").float()
+    found = explain(model, some_batch(torch.float))
+    # At B = 1 contributions of both signs all but cancel: relative to them, not to what is left.
+    size = found.node_scores.abs().sum() + found.edge_sums.abs().sum()
+    gap = (found.node_sums + found.edge_sums + found.bias - found.logit).abs().max()
+    assert gap < 1e-4 * size
+    if b > 1:
+        assert found.completeness_gap().max() < 1e-4
+
+
+def test_a_plain_gradient_adds_up_too_but_is_another_map() -> None:
+    model, data = some_model(None, b=2.5), some_batch()
+    plain = explain(model, data, method="input-x-gradient")
+    right = explain(model, data)
+    assert plain.completeness_gap().max() < 1e-10
+    assert not torch.allclose(plain.node_scores, right.node_scores, rtol=0.1)
+
+
+def test_contrast_is_the_target_minus_the_mean_of_the_others() -> None:
+    model, data = some_model("additive"), some_batch()
+    every = all_contribution_maps(model, Inputs.of(data))
+    assert [int(e.target[0]) for e in every] == list(range(CLASSES))
+    found = explain(model, data, 1, row="contrast")
+    for part in ("node_scores", "feature_scores", "edge_scores", "logit"):
+        maps = [getattr(e, part) for e in every]
+        others = sum(maps[c] for c in (0, 2, 3)) / 3
+        torch.testing.assert_close(getattr(found, part), maps[1] - others)
+    assert not found.bias.any()
+    assert found.completeness_gap().max() < 1e-10
+    torch.testing.assert_close(every[2].node_scores, explain(model, data, 2).node_scores)
+
+
+def test_a_batch_is_explained_as_its_graphs_are() -> None:
+    model, data = some_model("additive"), some_batch()
+    whole = explain(model, data)
+    alone = explain(model, Data(x=data.x[:5], edge_index=EDGES, edge_attr=data.edge_attr))
+    torch.testing.assert_close(whole.node_scores[:5], alone.node_scores)
+    torch.testing.assert_close(whole.logit[:1], alone.logit)
+
+
+def test_folding_gives_edges_to_their_ends_and_keeps_the_sum() -> None:
+    model, data = some_model("additive"), some_batch()
+    found, folded = explain(model, data), explain(model, data, fold_edges=True)
+    wanted = found.node_scores.clone()
+    for score, (source, target) in zip(found.edge_scores, EDGES.T.tolist(), strict=True):
+        wanted[source] += score / 2
+        wanted[target] += score / 2
+    torch.testing.assert_close(folded.node_scores, wanted)
+    assert folded.edge_scores is None
+    assert folded.completeness_gap().max() < 1e-10
+    share = found.edge_sums / (found.edge_sums + found.node_sums)
+    torch.testing.assert_close(found.edge_share(), share)
+    assert found.edge_share()[0] != 0
+
+
+def test_subgraphs_are_the_top_nodes_or_the_fewest_that_carry_a_share() -> None:
+    found = explain(None, some_batch(), method="random")
+    scores = torch.tensor([3.0, -1.0, 2.0, 0.5, 0.0, 1.0, -2.0], dtype=torch.double)
+    found = type(found)(scores, None, None, None, None, None, found.batch, found.edge_graph)
+    assert found.top(2).tolist() == [True, False, True, False, False, True, True]
+    # Of the first graph 4.5 in all; of the second −1: nothing speaks for it.
+    for fraction, wanted in ((0.5, [0]), (0.7, [0, 2]), (0.95, [0, 2]), (1.0, [0, 2])):
+        assert found.smallest_set(fraction)[:5].nonzero().flatten().tolist() == wanted
+        assert found.smallest_set(fraction)[5:].all()
+    with pytest.raises(InputError, match="fraction: expected a finite number from 0 to 1"):
+        found.smallest_set(1.5)
+
+
+@pytest.mark.parametrize("node_mask_type", ["object", "attributes"])
+@pytest.mark.parametrize("edges", ["additive", "multiplicative"])
+def test_pygs_explainer_gives_the_same(node_mask_type: str, edges: str) -> None:
+    model, data = some_model(edges), some_batch()
+    explainer = Explainer(
+        model,
+        BcosExplainer(),
+        explanation_type="model",
+        node_mask_type=node_mask_type,
+        edge_mask_type="object",
+        model_config={"mode": "multiclass_classification", "task_level": "graph",
+                      "return_type": "raw"},
+    )  # fmt: skip
+    pyg = explainer(data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH)
+    found = explain(model, data)
+    wanted = found.feature_scores if node_mask_type == "attributes" else found.node_scores[:, None]
+    torch.testing.assert_close(pyg.node_mask, wanted)
+    of_edges = torch.zeros(EDGES.shape[1]).double() if edges != "additive" else found.edge_scores
+    torch.testing.assert_close(pyg.edge_mask, of_edges)
+    assert torch.equal(pyg.target, found.target)
+
+
+def test_a_node_level_model_is_explained_a_node_at_a_time() -> None:
+    model = some_model(None, level="node")
+    data = some_batch()
+    one = Data(x=data.x[:5], edge_index=EDGES)
+    found = explain(model, one, node=3)
+    assert found.completeness_gap().max() < 1e-10
+    torch.testing.assert_close(found.logit[0], model(one.x, EDGES)[3].max())
+    assert explain(model, one, node=3, method="integrated-gradients").completeness_gap() < 0.1
+    for message, options in (
+        ("give one graph, and a node", {}),
+        ("node: expected a whole number from 0 to 4", {"node": 5}),
+    ):
+        with pytest.raises(InputError, match=message):
+            explain(model, one, **options)
+    with pytest.raises(InputError, match="give one graph"):
+        explain(model, data, node=0)
+    with pytest.raises(InputError, match="one output a graph, none of nodes"):
+        explain(some_model(None), one, node=0)
+
+
+def test_explaining_leaves_model_and_data_as_they_were() -> None:
+    model, data = some_model("additive"), some_batch()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    x = data.x.clone()
+    with torch.no_grad():  # explanations need gradients whatever is set outside
+        explain(model, data)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    assert torch.equal(data.x, x)
+    assert data.x.grad is None
+    assert all(p.grad is None for p in model.parameters())
+    assert not any(getattr(m, "hold_weights", False) for m in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments"),
+    [
+        ("target: expected a class from 0 to 3, got 4", {"target": 4}),
+        ("target: expected a class from 0 to 3, got -1", {"target": -1}),
+        ("target: expected 2 classes, one a graph, got 3", {"target": torch.tensor([0, 1, 2])}),
+        ("target: expected a class, or one a graph, got 1.5", {"target": 1.5}),
+        ("unknown method 'bcoss'; did you mean 'bcos'?", {"method": "bcoss"}),
+        ("row: expected one of logit, contrast, got 'both'", {"row": "both"}),
+        ("'bcos' has no option 'fold'; known: fold_edges", {"fold": True}),
+        ("'gsat' shows the attention of a GSAT; BcosGIN has none", {"method": "gsat"}),
+    ],
+)
+def test_impossible_wishes_are_refused(message: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        explain(some_model(None), some_batch(), **arguments)
+
+
+def test_models_that_cannot_be_explained_are_refused() -> None:
+    data = some_batch()
+    model = some_model(None)
+    with pytest.raises(InputError, match="in training mode, where dropout is random"):
+        explain(model.train(), data)
+    with pytest.raises(InputError, match="'bcos' explains models of B-cos layers; GIN has none"):
+        explain(GIN(FEATURES, CLASSES).double().train(mode=False), data)
+    with pytest.raises(InputError, match="'bcos' explains a model, got none"):
+        explain(None, data)
+    with pytest.raises(InputError, match="model: expected a torch module, got str"):
+        explain("bcos-gin", data)  # type: ignore[arg-type]
+
+
+def test_graphs_that_cannot_be_explained_are_refused() -> None:
+    model = some_model(None).train(mode=False)
+    with pytest.raises(InputError, match="with 'x', got dict"):
+        explain(model, {})
+    nothing = Data(x=torch.zeros(0, FEATURES).double(), edge_index=torch.zeros(2, 0).long())
+    with pytest.raises(InputError, match="expected at least one node, got none"):
+        explain(model, nothing)
+    data = some_batch()
+    data.x[0, 0] = torch.nan
+    with pytest.raises(InputError, match="x has a value that is not finite"):
+        explain(model, data)
+    data = some_batch()
+    data.x = data.x[:, :2]
+    with pytest.raises(InputError, match="made for other node features"):
+        explain(model, data)
+
+
+def test_one_logit_has_nothing_to_be_contrasted_with() -> None:
+    model = settled(BcosGIN(FEATURES, 1, 6, 2))
+    with pytest.raises(InputError, match="'contrast' needs at least two classes, got 1"):
+        explain(model, some_batch(), row="contrast")
+
+
+def test_isolated_nodes_and_graphs_without_edges_are_explained() -> None:
+    model = some_model("additive")
+    lonely = Data(
+        x=torch.randn(3, FEATURES).double(),
+        edge_index=torch.zeros(2, 0).long(),
+        edge_attr=torch.zeros(0, BONDS).double(),
+    )
+    found = explain(model, lonely)
+    assert found.completeness_gap().max() < 1e-10
+    assert isinstance(found.edge_scores, Tensor)
+    assert len(found.edge_scores) == 0
