@@ -1,4 +1,4 @@
-"""Contribution maps: equal to the explicit product of dynamic weights, complete, for every class."""
+"""Contribution maps: the explicit product of dynamic weights, complete, for every class."""
 
 import numpy as np
 import pytest

@@ -1,0 +1,235 @@
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+
+from graphxai_data import GraphXAIDataset, build, evaluate
+from graphxai_data.comparison import compare, paper_figures, sweep
+from graphxai_data.errors import InputError
+from graphxai_data.explain.files import ScoreFile
+from graphxai_data.study import RESULTS
+from graphxai_data.train import run_folder, train
+
+SMALL = {"epochs": 2, "hidden": 8}
+QUICK = ("bcos", "integrated-gradients", "gsat", "random", "oracle")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("builds")
+    build("ba2motif", root=root, graphs=120, engine="serial", rings=False)
+    build("dihalo", root=root, graphs=90, engine="serial", rings=False)
+    return root
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def dataset(root: Path) -> GraphXAIDataset:
+    return GraphXAIDataset(root, "ba2motif")
+
+
+def test_a_comparison_is_what_evaluate_says_of_every_model(
+    dataset: GraphXAIDataset, runs: Path
+) -> None:
+    found = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
+    rows = found.frame()
+    models = ["bcos-gin"] * 2 + ["gin"] * 2 + ["gsat"] * 6 + ["-"] * 4
+    assert rows.model.tolist() == models
+    assert rows.seed.tolist() == [0, 1] * 7
+    for seed in (0, 1):
+        model, card = train(dataset, "bcos-gin", seed=seed, out=runs, changes=SMALL)
+        wanted = evaluate(dataset, ["bcos"], model).loc["bcos"]
+        row = rows[(rows.explainer == "bcos") & (rows.seed == seed)].iloc[0]
+        for key in ("jaccard", "auroc", "auroc_average", "auroc_pooled", "negative_winners"):
+            assert row[key] == wanted[key]
+        assert row.f1 == card.scores["test"]["f1"]
+        assert row.ms_per_graph > 0
+    summary = {r["explainer"]: r for r in found.summary()}
+    both = rows[rows.explainer == "bcos"].jaccard
+    assert summary["bcos"]["jaccard"] == both.mean()
+    assert summary["bcos"]["jaccard_std"] == pytest.approx(both.std())
+    assert summary["bcos"]["paper"]["jaccard"] == 0.84
+    assert summary["gsat-max"]["paper"]["jaccard"] == 0.57
+    assert summary["random"]["paper"] == {}
+    assert rows[rows.explainer == "random"].jaccard.nunique() == 2  # another draw for each seed
+
+
+def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs: Path) -> None:
+    first = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
+    told: list[str] = []
+    again = compare(
+        dataset, None, QUICK, (0, 1), runs, changes=SMALL, told=lambda w, d, t: told.append(w)
+    )
+    for old, new in zip(first.rows, again.rows, strict=True):
+        if old["model"] != "-":  # the floor is measured anew: that takes no time
+            assert json.dumps(new) == json.dumps(old)
+    assert not told
+    forced: list[str] = []
+    compare(
+        dataset, ("bcos-gin",), ("bcos",), (0,), runs, changes=SMALL, force=True,
+        told=lambda w, d, t: forced.append(w),
+    )  # fmt: skip
+    assert forced
+    path = run_folder(runs, "bcos-gin", "ba2motif", 0) / RESULTS
+    kept = json.loads(path.read_text())
+    kept["of"]["weights_sha256"] = "another"
+    for text in (json.dumps(kept), "{", "[]"):  # of another model, truncated, something else
+        path.write_text(text)
+        seen: list[str] = []
+        compare(
+            dataset, ("bcos-gin",), ("bcos",), (0,), runs, changes=SMALL, timing=False,
+            told=lambda w, d, t, seen=seen: seen.append(w),
+        )  # fmt: skip
+        assert seen
+
+
+def test_json_and_csv_say_the_same(dataset: GraphXAIDataset, runs: Path) -> None:
+    found = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
+    whole = json.loads(found.to_json())  # there is no NaN in it
+    table = pd.read_csv(io.StringIO(found.to_csv()))
+    assert len(table) == len(whole["rows"]) == len(found.rows)
+    assert table.jaccard.tolist() == [row["jaccard"] for row in whole["rows"]]
+    assert whole["content_sha256"] == dataset.manifest.content_sha256
+    assert whole["conditions"]["device"] == "cpu"
+
+
+def test_with_molecules_every_explainer_runs_and_edges_are_folded_where_they_carry(
+    root: Path, runs: Path
+) -> None:
+    dataset = GraphXAIDataset(root, "dihalo")
+    changes = {**SMALL, "edges": "additive"}
+    found = compare(dataset, ("bcos-gine",), seeds=(0,), out=runs, changes=changes, timing=False)
+    rows = found.frame().set_index("explainer")
+    assert set(rows.index) == {
+        "bcos", "bcos-contrast", "bcos-folded", "bcos-input-x-gradient",
+        "random", "degree", "halogen-closeness", "oracle",
+    }  # fmt: skip
+    assert rows.loc["bcos", "edge_share"] != 0
+    assert rows.loc["bcos", "completeness_gap"] < 1e-4
+    assert rows.loc["bcos-folded", "jaccard"] != rows.loc["bcos", "jaccard"]
+    found = compare(dataset, ("gine", "gsat"), seeds=(0,), out=runs, changes=SMALL, timing=False)
+    names = set(found.frame().explainer)
+    assert names >= {"gnn-explainer-mean", "gnn-explainer-features", "gsat-sum", "saliency"}
+    assert "bcos" not in names
+
+
+def test_faithfulness_is_measured_with_floor_and_ceiling_for_each_model(
+    dataset: GraphXAIDataset, runs: Path
+) -> None:
+    found = compare(
+        dataset, ("bcos-gin",), ("bcos", "random", "oracle"), (0,), runs, changes=SMALL,
+        timing=False, faithfulness=True,
+    )  # fmt: skip
+    rows = found.frame().set_index("explainer")
+    assert rows.model.tolist() == ["bcos-gin"] * 3
+    for key in ("fidelity_plus", "fidelity_minus", "characterisation", "retrained_accuracy"):
+        assert rows[key].between(0, 1).all()
+    assert set(found.curves) == {f"bcos-gin/{e}/0" for e in ("bcos", "random", "oracle")}
+    assert len(found.curves["bcos-gin/bcos/0"]["fidelity_plus"]) == 9
+
+
+def test_a_sweep_trains_every_value_by_itself(dataset: GraphXAIDataset, tmp_path: Path) -> None:
+    found = sweep(dataset, "bcos-gin", "b", (1.0, 2.0), (0, 1), tmp_path, changes=SMALL)
+    assert found[["b", "seed"]].values.tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
+    assert (tmp_path / "b-1.0" / "bcos-gin-ba2motif" / "seed-0" / "model.toml").is_file()
+    assert found.auroc.between(0, 1).all()
+
+
+def test_only_the_models_that_are_needed_are_trained(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    compare(dataset, None, ("bcos", "random"), (0,), tmp_path, changes=SMALL, timing=False)
+    assert [p.name for p in tmp_path.iterdir() if p.is_dir()] == ["bcos-gin-ba2motif"]
+    nothing = compare(dataset, None, ("random",), (0,), tmp_path / "none", timing=False)
+    assert len(nothing.rows) == 1
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"explainers": ("bcoss",)}, "unknown explainer 'bcoss'; did you mean 'bcos'"),
+        ({"models": ("bcos-gim",)}, "unknown model 'bcos-gim'; did you mean 'bcos-gin'"),
+        (
+            {"models": ("gin",), "explainers": ("bcos",)},
+            r"explainer 'bcos' is not for any of the models here \(gin\)",
+        ),
+        ({"seeds": ()}, "seeds: expected at least one, got none"),
+        ({"seeds": (-1,)}, "seed: expected a whole number"),
+        ({"split": "tests"}, "split: expected one of"),
+        ({"changes": {"bee": 2}}, "bee"),
+    ],
+)
+def test_impossible_comparisons_are_refused_before_anything_is_trained(
+    arguments: dict[str, object], message: str, dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        compare(dataset, out=tmp_path, **arguments)  # type: ignore[arg-type]
+    assert not list(tmp_path.glob("*-ba2motif/*/model.toml"))
+
+
+def test_the_papers_figures_are_found_for_its_rows_only() -> None:
+    assert paper_figures("mnist75sp", "integrated-gradients-abs")["auroc"] == 0.92
+    assert paper_figures("dihalo", "bcos")["jaccard"] == 0.96
+    assert paper_figures("dihalo", "bcos-contrast") == {}
+    assert paper_figures("nci1", "bcos") == {}
+
+
+def test_the_command_line_compares(
+    root: Path, tmp_path: Path, cli: Callable[..., Result], dataset: GraphXAIDataset
+) -> None:
+    common = ["evaluate", "ba2motif", "--root", root, "--out", tmp_path / "runs", "--seeds", "0-1"]
+    common += ["--set", "epochs=2", "--set", "hidden=8", "--no-timing"]
+    quick = ["--explainer", "bcos", "--explainer", "random"]
+    result = cli(*common, *quick, "--save-scores", tmp_path / "scores")
+    assert result.exit_code == 0, result.output
+    line = next(line for line in result.stdout.splitlines() if " bcos " in line)
+    assert "0.84" in line
+    assert "±" in line
+    assert "training bcos-gin, seed 0" in result.stderr
+    saved = sorted(p.name for p in (tmp_path / "scores").iterdir())
+    assert saved == ["bcos-bcos-gin-0.h5", "bcos-bcos-gin-1.h5", "random-none-0.h5",
+                     "random-none-1.h5"]  # fmt: skip
+    found = json.loads(cli(*common, *quick, "--json").stdout)
+    file = ScoreFile.load(tmp_path / "scores" / "bcos-bcos-gin-0.h5")
+    scored = evaluate(dataset, {"file": file}, tmp_path / "runs" / "bcos-gin-ba2motif" / "seed-0")
+    assert scored.loc["file", "jaccard"] == pytest.approx(found["rows"][0]["jaccard"])
+    table = pd.read_csv(io.StringIO(cli(*common, *quick, "--csv").stdout))
+    assert table.explainer.tolist() == ["bcos", "bcos", "random", "random"]
+    faithful = cli(*common, "--explainer", "bcos", "--faithfulness")
+    assert "fidelity+" in faithful.stdout
+    one = ["--model", "bcos-gin", "--explainer", "bcos", "--sweep", "b=1.5,2"]
+    swept = cli(*common, *one, "--csv")
+    assert np.unique(pd.read_csv(io.StringIO(swept.stdout)).b).tolist() == [1.5, 2]
+    assert "1.5" in cli(*common, *one).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--csv", "--json"], "--csv and --json: expected one of them"),
+        (["--sweep", "b"], "--sweep: expected KEY=V1,V2,…"),
+        (["--sweep", "b=1,2"], "--sweep: give one --model and one --explainer with it"),
+        (["--seeds", "x"], "--seeds: expected a number"),
+        (["--explainer", "nope"], "unknown explainer 'nope'"),
+        (["--model", "nope"], "unknown model 'nope'"),
+        (["--scores", "nope.h5"], "nope.h5: no such file"),
+        (["--device", "nope"], "device: 'nope' cannot be used here"),
+    ],
+)
+def test_bad_usage_is_one_clear_line(
+    arguments: list[str], message: str, root: Path, tmp_path: Path, cli: Callable[..., Result]
+) -> None:
+    result = cli("evaluate", "ba2motif", "--root", root, "--out", tmp_path, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output

@@ -1,0 +1,317 @@
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from click.testing import Result
+from sklearn.metrics import roc_auc_score
+from torch import nn
+from torch_geometric.data import Data
+
+from graphxai_data import GraphXAIDataset, build, evaluate, explain, jaccard_at_k, node_auroc
+from graphxai_data.checkpoint import weights_digest
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.explain.files import ScoreFile
+from graphxai_data.explain.variants import VARIANTS, variants_for
+from graphxai_data.nn import GIN, GSAT, BcosGIN
+from graphxai_data.nn.random import seeded
+from graphxai_data.scores import Truth
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("builds")
+    build("ba2motif", root=root, graphs=150, engine="serial", rings=False)
+    build("dihalo-decoy", root=root, graphs=90, engine="serial", rings=False)
+    return root
+
+
+@pytest.fixture(scope="module")
+def dataset(root: Path) -> GraphXAIDataset:
+    return GraphXAIDataset(root, "ba2motif")
+
+
+@pytest.fixture(scope="module")
+def test_part(root: Path) -> GraphXAIDataset:
+    return GraphXAIDataset(root, "ba2motif", split="test")
+
+
+@pytest.fixture(scope="module")
+def model(dataset: GraphXAIDataset) -> nn.Module:
+    with seeded(0):
+        return BcosGIN(dataset.num_node_features, 2, 8, logit_bias=-1.0).train(mode=False)
+
+
+def degrees(data: Data) -> torch.Tensor:
+    return torch.bincount(data.edge_index[1], minlength=data.num_nodes).double()
+
+
+def test_metrics_are_those_of_every_graph_by_itself(
+    dataset: GraphXAIDataset, test_part: GraphXAIDataset
+) -> None:
+    found = evaluate(dataset, {"mine": degrees})
+    assert isinstance(found, pd.DataFrame)
+    assert list(found.index) == ["mine"]
+    row = found.loc["mine"]
+    pairs = [(degrees(data), data.node_mask) for data in test_part]
+    assert row.graphs == len(pairs) == len(test_part)
+    assert row.jaccard == pytest.approx(np.mean([jaccard_at_k(s, m) for s, m in pairs]))
+    assert row.auroc == pytest.approx(np.mean([node_auroc(s, m) for s, m in pairs]))
+    average = np.mean([roc_auc_score(m, s) for s, m in pairs])
+    assert row.auroc_average == pytest.approx(average)
+    scores, masks = (torch.cat(part) for part in zip(*pairs, strict=True))
+    assert row.auroc_pooled == pytest.approx(roc_auc_score(masks, scores))
+    classes = [
+        np.mean([jaccard_at_k(degrees(d), d.node_mask) for d in test_part if d.y == label])
+        for label in (0, 1)
+    ]
+    assert row.worst_class_jaccard == pytest.approx(min(classes))
+    assert np.isnan(row.edge_auroc_pooled)
+    assert row.constant == 0
+
+
+def test_an_explainer_may_be_anything_that_gives_scores(
+    dataset: GraphXAIDataset, test_part: GraphXAIDataset, tmp_path: Path
+) -> None:
+    arrays = [degrees(data).numpy() for data in test_part]
+    truth = Truth.of(test_part)
+    file = ScoreFile(
+        "ba2motif", dataset.manifest.content_sha256, "theirs", truth.graph_id, truth.node_ptr,
+        np.concatenate(arrays),
+    )  # fmt: skip
+    file.save(tmp_path / "theirs.h5")
+    ways = {
+        "function": degrees,
+        "of model": lambda model, data: degrees(data),
+        "explanation": lambda data: explain(None, data, method="degree"),
+        "graph by graph": arrays,
+        "array": np.concatenate(arrays),
+        "tensor": torch.from_numpy(np.concatenate(arrays)),
+        "ours": "degree",
+        "file": file,
+        "path": tmp_path / "theirs.h5",
+        "text": str(tmp_path / "theirs.h5"),
+    }
+    found = evaluate(dataset, ways)
+    assert list(found.index) == list(ways)
+    whole = found.drop(columns=["edge_auroc_pooled"])
+    assert (whole == whole.iloc[0]).all(axis=None)
+    pd.testing.assert_frame_equal(evaluate(test_part, ways), found)
+
+
+def test_explainers_do_not_see_the_rationale(dataset: GraphXAIDataset) -> None:
+    seen = set()
+
+    def nosy(data: Data) -> torch.Tensor:
+        seen.update(data.keys())
+        return degrees(data)
+
+    evaluate(dataset, {"nosy": nosy})
+    assert seen == {"x", "edge_index", "y", "graph_id"}
+    assert "node_mask" in dataset[0]
+
+
+def test_floor_and_ceiling_and_the_columns_of_a_model(
+    dataset: GraphXAIDataset, model: nn.Module
+) -> None:
+    found = evaluate(dataset, ["bcos", "bcos-contrast", "random", "oracle"], model, timing=True)
+    assert found.loc["oracle", ["jaccard", "auroc", "precision"]].tolist() == [1, 1, 1]
+    assert 0.05 < found.loc["random", "jaccard"] < 0.35
+    assert found.loc["bcos", "completeness_gap"] < 1e-4
+    assert found.loc["bcos", "edge_share"] == 0
+    assert 0 <= found.loc["bcos", "negative_winners"] <= 1
+    assert (found[["ms_per_graph", "ms_per_graph_batched"]] > 0).all(axis=None)
+    assert found.loc["bcos", "ms_forward_batched"] < found.loc["bcos", "ms_per_graph_batched"]
+
+
+def test_edge_scores_are_pooled_as_gsat_does(dataset: GraphXAIDataset) -> None:
+    with seeded(0):
+        model = GSAT(dataset.num_node_features, 2, 8, 2).train(mode=False)
+    found = evaluate(dataset, ["gsat"], model)
+    assert list(found.index) == ["gsat-mean", "gsat-max", "gsat-sum"]
+    test = [dataset[i] for i in dataset.get_idx_split()["test"]]
+    scores = torch.cat([explain(model, data, method="gsat").edge_scores for data in test])
+    masks = torch.cat([data.edge_mask for data in test])
+    wanted = roc_auc_score(masks, scores)
+    assert found["edge_auroc_pooled"].tolist() == pytest.approx([wanted] * 3, abs=1e-6)
+    assert found.jaccard.nunique() > 1
+
+
+def test_every_row_of_the_tables_is_for_some_model_and_runs(root: Path) -> None:
+    molecules = GraphXAIDataset(root, "dihalo-decoy")
+    recipe = molecules.manifest.load_recipe()
+    assert {v.name for v in variants_for(None, recipe)} == {
+        "random", "degree", "halogen-closeness", "oracle",
+    }  # fmt: skip
+    found = evaluate(molecules, {"near": "halogen-closeness"})
+    assert 0.1 < found.loc["near", "jaccard"] < 0.3  # the decoys are there for this
+    assert len({v.name for v in VARIANTS}) == len(VARIANTS)
+
+
+def bad_scores(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Data], np.ndarray]:
+    return lambda data: change(degrees(data).numpy())
+
+
+@pytest.mark.parametrize(
+    ("explainer", "message"),
+    [
+        (bad_scores(lambda s: s * np.nan), "scores of 'mine': nan at 0 of graph 0"),
+        (bad_scores(lambda s: s[1:]), r"scores of 'mine': expected \[\d+\] for graph 0, one a"),
+        (bad_scores(np.zeros_like), "the same for all nodes of every graph, which ranks nothing"),
+        (np.zeros(7), r"scores of 'mine': expected \[\d+\], one score each, got \[7\]"),
+        ([np.zeros(3)] * 15, r"scores of 'mine': expected \[\d+\] for graph 0, got \[3\]"),
+        ("bcoss", "unknown explainer 'bcoss'; did you mean 'bcos'"),
+        ("gsat", "has several rows; choose one of gsat-mean, gsat-max, gsat-sum"),
+        ("bcos", "explainer 'bcos' explains a model; give one"),
+        ("nowhere.h5", "nowhere.h5: no such file"),
+    ],
+)
+def test_scores_that_cannot_be_used_are_refused(
+    explainer: object, message: str, dataset: GraphXAIDataset
+) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(dataset, {"mine": explainer})
+
+
+def test_models_and_graphs_that_cannot_be_used_are_refused(
+    root: Path, dataset: GraphXAIDataset, model: nn.Module
+) -> None:
+    with seeded(0):
+        gin = GIN(dataset.num_node_features, 2, 8).train(mode=False)
+        training = BcosGIN(dataset.num_node_features, 2)
+    with pytest.raises(InputError, match="explainer 'bcos' is for a B-cos model, got GIN"):
+        evaluate(dataset, ["bcos"], gin)
+    with pytest.raises(InputError, match="in training mode"):
+        evaluate(dataset, ["bcos"], training)
+    with pytest.raises(InputError, match="split: expected one of train, valid, test, got 'tests'"):
+        evaluate(dataset, ["degree"], split="tests")
+    train = GraphXAIDataset(root, "ba2motif", split="train")
+    with pytest.raises(InputError, match="is loaded with split 'train', not 'test'"):
+        evaluate(train, ["degree"])
+    with pytest.raises(InputError, match="has no test graphs here"):
+        evaluate(dataset[dataset.get_idx_split()["train"]], ["degree"])
+    changed = GraphXAIDataset(root, "ba2motif", transform=lambda data: data)
+    with pytest.raises(InputError, match="loaded with a transform"):
+        evaluate(changed, ["degree"])
+
+
+@pytest.fixture
+def file(dataset: GraphXAIDataset, test_part: GraphXAIDataset) -> ScoreFile:
+    truth = Truth.of(test_part)
+    draws = np.random.default_rng(0)
+    return ScoreFile(
+        "ba2motif", dataset.manifest.content_sha256, "theirs", truth.graph_id, truth.node_ptr,
+        draws.normal(size=truth.node_ptr[-1]), truth.edge_ptr,
+        draws.normal(size=truth.edge_ptr[-1]),
+    )  # fmt: skip
+
+
+def test_an_explanation_file_is_read_as_written_in_any_order(
+    file: ScoreFile, test_part: GraphXAIDataset, tmp_path: Path
+) -> None:
+    path = tmp_path / "deep" / "scores.h5"
+    file.save(path)
+    first = path.read_bytes()
+    file.save(path)
+    assert path.read_bytes() == first
+    again = ScoreFile.load(path)
+    for key in ("dataset", "content_sha256", "explainer", "model_sha256"):
+        assert getattr(again, key) == getattr(file, key)
+    for key in ("graph_id", "node_ptr", "node_scores", "edge_ptr", "edge_scores"):
+        np.testing.assert_array_equal(getattr(again, key), getattr(file, key))
+    # The same graphs backwards, and one of another split that nobody asks for.
+    parts = np.split(file.node_scores, file.node_ptr[1:-1])[::-1]
+    lengths = [len(p) for p in parts]
+    backwards = ScoreFile(
+        "ba2motif", file.content_sha256, "back", np.append(file.graph_id[::-1], 10**6),
+        np.cumsum([0, *lengths, 2]), np.concatenate([*parts, [1.0, 2.0]]),
+    )  # fmt: skip
+    found = evaluate(test_part, {"forth": file, "back": backwards})
+    assert found.loc["forth", "jaccard"] == found.loc["back", "jaccard"]
+    assert found.loc["forth", "edge_auroc_pooled"] > 0
+
+
+def test_files_of_anything_else_are_refused(
+    file: ScoreFile, dataset: GraphXAIDataset, model: nn.Module, tmp_path: Path
+) -> None:
+    def changed(**values: object) -> ScoreFile:
+        return ScoreFile(**{**file.__dict__, **values})  # type: ignore[arg-type]
+
+    digest = "0" * 64
+    cases = {
+        "made for 'ba2motif', content 000000000000": changed(content_sha256=digest),
+        "they explain another model": changed(model_sha256=digest),
+        "none for 1 of the": changed(
+            graph_id=file.graph_id[:-1], node_ptr=file.node_ptr[:-1],
+            node_scores=file.node_scores[: file.node_ptr[-2]], edge_ptr=None, edge_scores=None,
+        ),
+    }  # fmt: skip
+    for message, wrong in cases.items():
+        with pytest.raises(InputError, match=message):
+            evaluate(dataset, {"theirs": wrong}, model)
+    swapped = np.array(file.node_ptr)
+    swapped[1] += 1
+    with pytest.raises(InputError, match="nodes in graph"):
+        evaluate(dataset, {"theirs": changed(node_ptr=swapped)})
+    evaluate(dataset, {"theirs": changed(model_sha256=weights_digest(model))}, model)
+    evaluate(dataset, {"theirs": changed(content_sha256=digest)}, force=True)
+
+
+def test_files_that_make_no_sense_are_refused(file: ScoreFile, tmp_path: Path) -> None:
+    def changed(**values: object) -> ScoreFile:
+        return ScoreFile(**{**file.__dict__, **values})  # type: ignore[arg-type]
+
+    for message, values in (
+        ("a graph is there twice", {"graph_id": np.zeros_like(file.graph_id)}),
+        ("node_ptr: expected", {"node_ptr": file.node_ptr[::-1]}),
+        ("expected both or neither", {"edge_ptr": None}),
+        ("node_scores: nan at 0", {"node_scores": file.node_scores * np.nan}),
+        ("node_scores: expected", {"node_scores": file.node_scores[1:]}),
+    ):
+        with pytest.raises(InputError, match=message):
+            changed(**values)
+    path = tmp_path / "scores.h5"
+    file.save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DamagedError, match="no explanation file, or a damaged one"):
+        ScoreFile.load(path)
+    path.write_text("scores")
+    with pytest.raises(DamagedError, match="no explanation file"):
+        ScoreFile.load(path)
+    file.save(path)
+    with h5py.File(path, "a") as f:
+        f.attrs["version"] = 2
+    with pytest.raises(InputError, match="version 1, got version 2"):
+        ScoreFile.load(path)
+    file.save(path)
+    with h5py.File(path, "a") as f:
+        f["node_scores"][0] = np.nan
+    with pytest.raises(InputError, match="node_scores: nan at 0 of graph 0"):
+        ScoreFile.load(path)
+    file.save(path)
+    with h5py.File(path, "a") as f:
+        del f["graph_id"]
+    with pytest.raises(InputError, match="graph_id"):
+        ScoreFile.load(path)
+
+
+def test_files_are_scored_on_the_command_line(
+    file: ScoreFile, root: Path, tmp_path: Path, cli: Callable[..., Result]
+) -> None:
+    path = tmp_path / "theirs.h5"
+    file.save(path)
+    result = cli("evaluate", "ba2motif", "--root", root, "--scores", path)
+    assert result.exit_code == 0
+    assert "theirs.h5" in result.output
+    assert "oracle" in result.output
+    result = cli("evaluate", "ba2motif", "--root", root, "--scores", path, "--csv")
+    table = pd.read_csv(io.StringIO(result.stdout), index_col="explainer")
+    assert table.loc["oracle", "jaccard"] == 1
+    other = cli("evaluate", "dihalo-decoy", "--root", root, "--scores", path)
+    assert other.exit_code == 2
+    assert "made for 'ba2motif'" in other.stderr

@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.explain.metric import characterization_score
+from torch_geometric.utils import subgraph
+
+from graphxai_data import GraphXAIDataset, build
+from graphxai_data.errors import InputError
+from graphxai_data.faithfulness import (
+    class_probabilities,
+    fidelity,
+    reduced,
+    retrained_accuracy,
+    sparsity_curves,
+)
+from graphxai_data.nn import GIN
+from graphxai_data.nn.random import seeded
+from graphxai_data.scores import Truth
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> GraphXAIDataset:
+    root = tmp_path_factory.mktemp("builds")
+    build("dihalo", root=root, graphs=180, engine="serial", rings=False)
+    return GraphXAIDataset(root, "dihalo")
+
+
+@pytest.fixture(scope="module")
+def part(dataset: GraphXAIDataset) -> GraphXAIDataset:
+    return dataset[dataset.get_idx_split()["test"]]
+
+
+class CountsHalogens(nn.Module):
+    """Of nine classes the one of the halogens that are there, whatever their position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(4.0))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, batch: Tensor) -> Tensor:
+        counts = torch.zeros(int(batch.max()) + 1, x.shape[1]).index_add(0, batch, x)
+        of_halogens = counts[:, [4, 3, 5]]  # Cl, F, Br, as the classes have them
+        return self.scale * of_halogens.repeat_interleave(3, dim=1)
+
+
+def test_reduced_graphs_are_induced_subgraphs(part: GraphXAIDataset) -> None:
+    draws = np.random.default_rng(0)
+    truth = Truth.of(part)
+    keep = draws.random(truth.node_ptr[-1]) < 0.5
+    keep[: truth.node_ptr[1]] = False  # of the first graph nothing is kept, but one node stays
+    found = reduced(part, keep)
+    assert len(found) == len(part)
+    for i in range(len(part)):
+        before, after = part[i], found[i]
+        kept = torch.from_numpy(keep[truth.node_ptr[i] : truth.node_ptr[i + 1]].copy())
+        if i == 0:
+            kept[0] = True
+        edges, attr = subgraph(kept, before.edge_index, before.edge_attr, relabel_nodes=True)
+        assert torch.equal(after.x, before.x[kept])
+        assert torch.equal(after.edge_index, edges)
+        assert torch.equal(after.edge_attr, attr)
+        assert torch.equal(after.y, before.y)
+
+
+def test_fidelity_of_a_model_that_looks_at_halogens_only(part: GraphXAIDataset) -> None:
+    model, truth = CountsHalogens().train(mode=False), Truth.of(part)
+    right = fidelity(model, part, truth.node_mask.astype(float), truth.node_mask)
+    # Without its halogens a graph says nothing: the first class, which is right for some.
+    predicted = class_probabilities(model, part).argmax(1)
+    assert right["fidelity_plus"] == pytest.approx((predicted != 0).mean())
+    assert right["fidelity_minus"] == 0
+    assert right["fidelity_plus_probability"] > 0.2
+    assert right["fidelity_minus_probability"] == pytest.approx(0, abs=1e-6)
+    wanted = characterization_score(torch.tensor(right["fidelity_plus"]), torch.tensor(0.0))
+    assert right["characterisation"] == pytest.approx(float(wanted))
+    wrong = fidelity(model, part, -truth.node_mask.astype(float), truth.node_mask)
+    assert wrong["fidelity_plus"] == 0
+    assert wrong["fidelity_minus"] == right["fidelity_plus"]
+    assert wrong["characterisation"] == 0
+
+
+def test_curves_over_sparsity(part: GraphXAIDataset) -> None:
+    model, truth = CountsHalogens().train(mode=False), Truth.of(part)
+    scores = truth.node_mask.astype(float)
+    found = sparsity_curves(model, part, scores, (0.1, 0.5, 0.7))
+    assert found["sparsity"] == [0.1, 0.5, 0.7]
+    assert found["fidelity_minus"] == [0, 0, 0]
+    assert min(found["fidelity_plus"]) > 0.5
+    with pytest.raises(InputError, match="sparsity: expected a finite number from 0 to 1"):
+        sparsity_curves(model, part, scores, (2,))
+
+
+def test_retraining_tells_what_was_taken_out(
+    dataset: GraphXAIDataset, part: GraphXAIDataset
+) -> None:
+    training = dataset[dataset.get_idx_split()["train"]]
+    masks = [Truth.of(graphs).node_mask for graphs in (training, part)]
+    with seeded(0):
+        model = GIN(dataset.num_node_features, 9, 32, 3, norm="batch")
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    options = {"epochs": 15, "rate": 5e-3}
+    whole = tuple(np.ones_like(m) for m in masks)
+    with_all = retrained_accuracy(model, training, part, whole, **options)
+    without = retrained_accuracy(model, training, part, tuple(~m for m in masks), **options)
+    assert with_all > without + 0.15  # the halogens are gone: three classes in nine are left
+    again = retrained_accuracy(model, training, part, whole, **options)
+    assert again == with_all
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key])
+    assert not Path("runs").exists()
