@@ -267,7 +267,7 @@ def check_ready(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise InputError(f"model: expected a torch module, got {type(model).__name__}")
     if model.training:
-        raise InputError("model: in training mode, where dropout is random; call model.eval()")
+        raise InputError("model: in training mode, where dropout is random; call `eval` on it")
 
 
 def takes(function: Callable[..., Any], argument: str) -> bool:

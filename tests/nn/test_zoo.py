@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import graphxai_data.cli as cli
+import graphxai_data.cli_models as cli
 import graphxai_data.nn.zoo as zoo
 from graphxai_data.errors import InputError
 from graphxai_data.generators import GENERATORS
