@@ -22,7 +22,6 @@ import torch
 from graphxai_data import __version__
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError, whole_number
-from graphxai_data.explain.base import RULES
 from graphxai_data.explain.variants import VARIANTS, chosen_variants, kind_of_name
 from graphxai_data.nn.zoo import MODELS
 from graphxai_data.seeds import MAX_SEED
@@ -202,11 +201,8 @@ def paper_figures(generator: str, explainer: str) -> dict[str, float]:
     """What the paper says of an explainer on a dataset; nothing for rows that it does not have."""
     text = (resources.files("graphxai_data") / "paper.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)["explanations"].get(generator, {})
-    for name, figures in table.items():
-        variants = [f"{name}-{rule}" for rule in RULES]
-        if explainer in (name, f"{name}-abs", *variants):
-            return dict(figures)
-    return {}
+    rows = {variant.name: variant.paper for variant in VARIANTS}
+    return dict(table.get(rows.get(explainer), {}))
 
 
 def _trained(told: Told | None, what: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from torch import nn
 
 from graphxai_data.errors import InputError
-from graphxai_data.explain.base import Rule
+from graphxai_data.explain.base import RULES, Rule
 from graphxai_data.nn.bcos import DynamicLinear
 from graphxai_data.nn.bcos_gin import BcosGINE
 from graphxai_data.nn.gin import DeepSets
@@ -33,6 +33,7 @@ class Variant:
         options: for `explain`.
         rule: how edge scores become those of nodes, where the method has edge scores.
         what: one line for people.
+        paper: the row of the paper's table that it may be; which one it is, the paper leaves open.
         generators: the datasets it makes sense for, by their generator; all if empty.
     """
 
@@ -42,21 +43,27 @@ class Variant:
     what: str
     options: Mapping[str, Any] = field(default_factory=dict)
     rule: Rule | None = None
+    paper: str = ""
     generators: tuple[str, ...] = ()
 
 
-def _by_rule(name: str, method: str, kind: Kind, what: str) -> tuple[Variant, ...]:
-    rules: tuple[Rule, ...] = ("mean", "max", "sum")
+def _by_rule(name: str, kind: Kind, what: str) -> tuple[Variant, ...]:
     return tuple(
         Variant(
-            f"{name}-{rule}", method, kind, f"{what}; a node has the {rule} of its edges", rule=rule
+            f"{name}-{rule}",
+            name,
+            kind,
+            f"{what}; a node has the {rule} of its edges",
+            rule=rule,
+            paper=name,
         )
-        for rule in rules
+        for rule in RULES
     )
 
 
 VARIANTS = (
-    Variant("bcos", "bcos", "bcos", "contribution map of the predicted logit"),
+    Variant("bcos", "bcos", "bcos", "contribution map of the predicted logit",
+            paper="bcos"),
     Variant(
         "bcos-contrast", "bcos", "bcos",
         "contribution map of the predicted logit minus the mean of the others",
@@ -74,12 +81,19 @@ VARIANTS = (
     Variant(
         "integrated-gradients", "integrated-gradients", "relu",
         "50 steps from zero features, contributions of a node's features summed",
+        paper="integrated-gradients",
+    ),
+    Variant(
+        "integrated-gradients-contrast", "integrated-gradients", "relu",
+        "the same of the predicted logit minus the mean of the others: cross-entropy determines no "
+        "single logit",
+        {"row": "contrast"}, paper="integrated-gradients",
     ),
     Variant(
         "integrated-gradients-abs", "integrated-gradients", "relu",
-        "the same, magnitudes summed", {"absolute": True},
+        "the first, magnitudes summed", {"absolute": True}, paper="integrated-gradients",
     ),
-    *_by_rule("gnn-explainer", "gnn-explainer", "relu", "edge mask learned in 200 steps"),
+    *_by_rule("gnn-explainer", "relu", "edge mask learned in 200 steps"),
     Variant(
         "gnn-explainer-features", "gnn-explainer", "relu",
         "edge and feature masks learned together in 200 steps; a node has the sum of its features",
@@ -87,7 +101,7 @@ VARIANTS = (
     ),
     Variant("saliency", "saliency", "relu", "magnitudes of the gradient summed"),
     Variant("input-x-gradient", "input-x-gradient", "relu", "input times gradient, summed"),
-    *_by_rule("gsat", "gsat", "gsat", "attention of edges"),
+    *_by_rule("gsat", "gsat", "attention of edges"),
     Variant("random", "random", "none", "uniform draws"),
     Variant("degree", "degree", "none", "number of neighbours"),
     # Elsewhere features are one-hot or constant, and all of one length.
