@@ -1,6 +1,7 @@
 """The commands about models: `train` and `evaluate`."""
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,13 +15,22 @@ from graphxai_data.console import json_option, print_table, progress_bar, root_o
 from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphxai_data.comparison import Report
     from graphxai_data.dataset import GraphXAIDataset
     from graphxai_data.nn.zoo import Training
-    from graphxai_data.study import Told
     from graphxai_data.train import Progress as TrainingProgress
     from graphxai_data.training_state import Epoch
 
 _MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
+_EXPLAINERS = (
+    "bcos, bcos-contrast, bcos-folded, bcos-input-x-gradient, integrated-gradients, "
+    "integrated-gradients-contrast, integrated-gradients-abs, gnn-explainer-mean, "
+    "gnn-explainer-max, gnn-explainer-sum, gnn-explainer-features, saliency, input-x-gradient, "
+    "gsat-mean, gsat-max, gsat-sum, random, degree, feature-norm, intensity, halogen-closeness, "
+    "oracle"
+)
 _MOST_SEEDS = 1000
 _SECONDS_BETWEEN_LINES = 5
 
@@ -161,8 +171,8 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
     multiple=True,
     default=("all",),
     show_default=True,
-    help="A row of the table, such as bcos, integrated-gradients, gsat-mean, or gsat for all its "
-    "rules; may be given more than once.",
+    help=f"A row of the table: {_EXPLAINERS}; or gnn-explainer or gsat for all of theirs; may be "
+    "given more than once.",
 )
 @click.option("--seeds", default="0-4", show_default=True, help="Of the trainings, as 0-4 or 0,2.")
 @_config_option
@@ -173,7 +183,7 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
     type=click.Path(path_type=Path),
     multiple=True,
     help="Score this explanation file instead of our explainers, beside floor and ceiling; may be "
-    "given more than once.",
+    "given more than once. With a --model, and one of --seeds, it has to explain that very model.",
 )
 @click.option(
     "--sweep",
@@ -222,24 +232,34 @@ def evaluate(
     import torch
 
     from graphxai_data.comparison import compare
+    from graphxai_data.comparison import sweep as run_sweep
     from graphxai_data.dataset import GraphXAIDataset
     from graphxai_data.errors import whole_number
 
     if as_csv and as_json:
         raise InputError("--csv and --json: expected one of them")
+    given = _given_options()
     if threads is not None:
         torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
     numbers, values = _parse_seeds(seeds, "--seeds"), dict(map(_parse_setting, changes))
     dataset = GraphXAIDataset(root, name, data_seed)
     if files:
-        _evaluate_files(dataset, files, split, as_csv, as_json)
+        _refuse(given, "--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes")
+        model = _checkpoint(models, numbers, out, dataset.name) if models else None
+        frame = _scores_of_files(dataset, files, model, split, force)
+        _show_frame(frame, ["explainer"], as_csv, as_json)
         return
     with _study_progress() as told:
         if sweep is not None:
-            _evaluate_sweep(
-                dataset, sweep, models, explainers, numbers, out, config, values, device, told,
-                as_csv, as_json,
+            _refuse(given, "--sweep", "faithfulness", "save_scores")
+            key, swept = _parse_sweep(sweep)
+            if len(models) != 1 or len(explainers) != 1:
+                raise InputError("--sweep: give one --model and one --explainer with it")
+            frame = run_sweep(
+                dataset, models[0], key, swept, numbers, out, config, changes=values,
+                explainer=explainers[0], split=split, device=device, force=force, told=told,
             )  # fmt: skip
+            _show_frame(frame, [key], as_csv, as_json)
             return
         found = compare(
             dataset, models or None, explainers, numbers, out, config, changes=values, split=split,
@@ -251,86 +271,98 @@ def evaluate(
         return
     from graphxai_data.report import comparison_table as tables
 
-    print_table(tables.HEADERS, tables.table_rows(found))
+    click.echo(f"{dataset.name}, {split} graphs; mean ± standard deviation of {len(numbers)} seeds")
+    print_table(tables.HEADERS, tables.table_rows(found), wrap=False)
     if faithfulness:
-        print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(found))
+        print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(found), wrap=False)
 
 
-def _evaluate_files(
-    dataset: "GraphXAIDataset", files: tuple[Path, ...], split: str, as_csv: bool, as_json: bool
-) -> None:
+def _scores_of_files(
+    dataset: "GraphXAIDataset",
+    files: tuple[Path, ...],
+    model: Path | None,
+    split: str,
+    force: bool,
+) -> "pd.DataFrame":
     from graphxai_data.evaluate import evaluate as run_evaluate
+    from graphxai_data.explain.files import ScoreFile
     from graphxai_data.explain.variants import variants_for
 
-    floor = variants_for(None, dataset.manifest.load_recipe())
-    explainers = {str(path): path for path in files} | {v.name: v.name for v in floor}
-    found = run_evaluate(dataset, explainers, split=split)
-    if as_csv or as_json:
-        text = (
-            found.to_csv(lineterminator="\n") if as_csv else found.to_json(orient="index", indent=2)
-        )
-        click.echo(text, nl=as_json)
+    explainers: dict[str, Any] = {
+        variant.name: variant.name for variant in variants_for(None, dataset.manifest.load_recipe())
+    }
+    theirs: dict[str, Any] = {}
+    for path in files:
+        file = ScoreFile.load(path)
+        taken = file.explainer in explainers or file.explainer in theirs
+        theirs[f"{file.explainer} ({path})" if taken else file.explainer] = file
+    return run_evaluate(dataset, theirs | explainers, model, split=split, force=force)
+
+
+def _checkpoint(models: tuple[str, ...], seeds: list[int], out: Path, dataset: str) -> Path:
+    """Folder of the one trained model that is meant: by its path, or by name and seed."""
+    from graphxai_data.train import run_folder
+
+    if len(models) == 1 and Path(models[0]).is_dir():
+        return Path(models[0])
+    if len(models) != 1 or len(seeds) != 1:
+        raise InputError("--scores: they explain one model; give one --model and one of --seeds")
+    return run_folder(out, models[0], dataset, seeds[0])
+
+
+def _given_options() -> set[str]:
+    """Names of the options that were written on the command line."""
+    context = click.get_current_context()
+    return {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+
+
+def _refuse(given: set[str], beside: str, *names: str) -> None:
+    written = {"explainers": "--explainer", "changes": "--set"}
+    for name in names:
+        if name in given:
+            option = written.get(name, f"--{name.replace('_', '-')}")
+            raise InputError(f"{option} means nothing beside {beside}; leave one of them out")
+
+
+def _show_frame(frame: "pd.DataFrame", by: list[str], as_csv: bool, as_json: bool) -> None:
+    """Means and deviations over what a value of the first column has several lines of."""
+    flat = frame.reset_index() if frame.index.name else frame
+    if as_csv:
+        click.echo(flat.to_csv(index=False, lineterminator="\n"), nl=False)
         return
-    columns = ["jaccard", "auroc", "auroc_average", "precision", "worst_class_jaccard"]
-    rows = [[str(i), *(f"{row[c]:.3f}" for c in columns)] for i, row in found.iterrows()]
-    print_table(["explainer", *columns], rows)
-
-
-def _evaluate_sweep(
-    dataset: "GraphXAIDataset",
-    text: str,
-    models: tuple[str, ...],
-    explainers: tuple[str, ...],
-    seeds: list[int],
-    out: Path,
-    config: str,
-    changes: dict[str, Any],
-    device: str,
-    told: "Told",
-    as_csv: bool,
-    as_json: bool,
-) -> None:
-    from graphxai_data.comparison import sweep
-
-    key, equals, listed = text.partition("=")
-    if not (key and equals and listed):
-        raise InputError(f"--sweep: expected KEY=V1,V2,…, got '{text}'")
-    if len(models) != 1 or len(explainers) != 1 or explainers == ("all",):
-        raise InputError("--sweep: give one --model and one --explainer with it")
-    values = [_parse_setting(f"{key}={value}")[1] for value in listed.split(",")]
-    found = sweep(
-        dataset, models[0], key, values, seeds, out, config, changes=changes,
-        explainer=explainers[0], device=device, told=told,
-    )  # fmt: skip
-    if as_csv or as_json:
-        text = (
-            found.to_csv(index=False, lineterminator="\n")
-            if as_csv
-            else found.to_json(orient="records", indent=2)
-        )
-        click.echo(text, nl=as_json)
+    if as_json:
+        click.echo(json.dumps(json.loads(flat.to_json(orient="records")), indent=2))
         return
-    columns = ["accuracy", "f1", "jaccard", "auroc"]
-    grouped = found.groupby(key)[columns]
-    mean, deviation = grouped.mean(), grouped.std()
-    cells = mean.map("{:.3f}".format) + deviation.map(" ± {:.3f}".format)
-    rows = [[str(value), *cells.loc[value]] for value in cells.index]
-    print_table([key, *columns], rows)
+    from graphxai_data.report.comparison_table import with_deviation
+
+    wanted = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_jaccard")
+    columns = [column for column in wanted if column in flat]
+    rows = []
+    for value, lines in flat.groupby(by[0], sort=False)[columns]:
+        summary = {c: lines[c].mean() for c in columns}
+        summary |= {f"{c}_std": lines[c].std() for c in columns}
+        rows.append([str(value), *(with_deviation(summary, c) for c in columns)])
+    print_table([*by, *columns], rows, wrap=False)
 
 
 @contextmanager
-def _study_progress() -> Iterator["Told"]:
+def _study_progress() -> Iterator["Report"]:
     """A bar on a terminal; elsewhere a line whenever something else is being done."""
     with progress_bar("Comparing explainers", "done") as bar:
         doing, last = "", time.monotonic()
 
-        def told(what: str, done: int, total: int) -> None:
+        def told(what: str, done: int, total: int, seconds: float) -> None:
             nonlocal doing, last
-            bar(done, total, what)
+            left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min in all"
+            bar(done, total, what + left)
             late = time.monotonic() - last > _SECONDS_BETWEEN_LINES
             if not sys.stderr.isatty() and (what != doing or late):
                 doing, last = what, time.monotonic()
-                click.echo(f"{what}: {done} of {total}", err=True)
+                click.echo(f"{what}: {done} of {total}{left}", err=True)
 
         yield told
 
@@ -379,6 +411,14 @@ def _parse_seeds(text: str, option: str = "--seed") -> list[int]:
             f"{option}: expected a number, or up to {_MOST_SEEDS} as in 0-4 or 0,2,5; got '{text}'"
         )
     return list(dict.fromkeys(seeds))
+
+
+def _parse_sweep(text: str) -> tuple[str, list[Any]]:
+    key, equals, listed = text.partition("=")
+    values = listed.split(",")
+    if not (key and equals and all(values)):
+        raise InputError(f"--sweep: expected KEY=V1,V2,…, got '{text}'")
+    return key, [_parse_setting(f"{key}={value}")[1] for value in values]
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:

@@ -7,9 +7,11 @@ beside it, so that a comparison that was stopped goes on where it was.
 import dataclasses
 import json
 import math
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -20,14 +22,20 @@ import pandas as pd
 import torch
 
 from graphxai_data import __version__
+from graphxai_data.checkpoint import Shape
 from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.disk import explained_disk_errors
 from graphxai_data.errors import InputError, whole_number
-from graphxai_data.explain.variants import VARIANTS, chosen_variants, kind_of_name
-from graphxai_data.nn.zoo import MODELS
+from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, variants_for
+from graphxai_data.nn.zoo import MODELS, Settings, make_model
 from graphxai_data.seeds import MAX_SEED
-from graphxai_data.study import Row, Study, Told, without_nan
+from graphxai_data.study import Row, Study, groups, without_nan
 from graphxai_data.train import device_of, run_folder, train
 from graphxai_data.typed_table import nearest
+
+# What is being done, how much of it is done, how much there is, and seconds left in all, or nan.
+Report = Callable[[str, int, int, float], None]
+_NOT_AVERAGED = ("seed", "graphs", "timed_threads")
 
 
 @dataclass(frozen=True)
@@ -37,15 +45,15 @@ class Comparison:
     Attributes:
         dataset: its name.
         content_sha256: of its build.
-        generator: of its recipe, by which the paper's figures are found.
-        conditions: device, threads and versions.
+        split: whose graphs were explained.
+        conditions: device, threads and versions of this run; times have those they were taken with.
         rows: each with "model", "explainer", "seed", and what was measured.
         curves: of fidelity over sparsity, by "model/explainer/seed", if faithfulness was asked for.
     """
 
     dataset: str
     content_sha256: str
-    generator: str
+    split: str
     conditions: dict[str, Any]
     rows: list[Row]
     curves: dict[str, dict[str, list[float]]]
@@ -61,12 +69,13 @@ class Comparison:
             of_seeds = list(rows)
             row: Row = {"model": model, "explainer": explainer, "seeds": len(of_seeds)}
             for key in dict.fromkeys(key for r in of_seeds for key in r):
-                values = [r.get(key, math.nan) for r in of_seeds]
-                if key == "seed" or isinstance(values[0], str):
+                values = [r.get(key) for r in of_seeds]
+                if key in _NOT_AVERAGED or isinstance(values[0], str):
                     continue
-                row[key] = float(np.mean(values))
-                row[f"{key}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
-            row["paper"] = paper_figures(self.generator, explainer)
+                numbers = [math.nan if value is None else value for value in values]
+                row[key] = float(np.mean(numbers))
+                row[f"{key}_std"] = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else math.nan
+            row["paper"] = paper_figures(self.dataset, explainer)
             found.append(row)
         return found
 
@@ -95,7 +104,7 @@ def compare(
     device: str = "auto",
     force: bool = False,
     save_scores: Path | None = None,
-    told: Told | None = None,
+    told: Report | None = None,
 ) -> Comparison:
     """Compare explainers on the graphs of one split, over models of several seeds.
 
@@ -114,39 +123,32 @@ def compare(
         device: "auto" is CUDA where there is one, else the CPU.
         force: measure anew what is known already. Models are kept.
         save_scores: folder for an explanation file of each row.
-        told: called with what is being done, how much of it is done, and how much there is.
+        told: called with what is being done, how much of it is done, how much there is, and the
+            seconds that the whole will take, a guess.
     """
-    wanted = chosen_variants(tuple(explainers))
-    names = usual_models(dataset) if models is None else tuple(dict.fromkeys(models))
-    for name in names:
-        if name not in MODELS:
-            raise InputError(f"unknown model '{name}'; {nearest(name, MODELS)}")
-    if not seeds:
-        raise InputError("seeds: expected at least one, got none")
-    kinds = {kind_of_name(name) for name in names} | {"none"}
-    if "all" not in explainers:
-        for variant in wanted:
-            if variant.kind not in kinds:
-                raise InputError(
-                    f"explainer '{variant.name}' is not for any of the models here "
-                    f"({', '.join(names)}); choose another model or explainer"
-                )
-        if models is None:  # nothing is trained that nobody asked for
-            needed = {variant.kind for variant in wanted}
-            names = tuple(name for name in names if kind_of_name(name) in needed)
-    study = Study(dataset, split, wanted, timing, faithfulness, save_scores, told)
+    seeds = _checked_seeds(seeds)
+    recipe = dataset.manifest.load_recipe()
+    plan = _planned(dataset, models, explainers, configuration, changes, faithfulness)
+    floor = [v for v in chosen_variants(explainers) if v in variants_for(None, recipe)]
+    if save_scores is not None:
+        with explained_disk_errors(save_scores, "--save-scores"):
+            save_scores.mkdir(parents=True, exist_ok=True)
+    steps = _Steps(told, len(seeds) * sum(1 + len(groups(v)) for v in plan.values()))
+    study = Study(
+        dataset, split, timing=timing, faithfulness=faithfulness, save_scores=save_scores,
+        told=steps.told if told else None,
+    )  # fmt: skip
     rows: list[Row] = []
-    for name in names:
+    for name, variants in plan.items():
         for seed in seeds:
-            whole_number("seed", seed, 0, MAX_SEED)
             model, card = train(
                 dataset, name, configuration, seed, out,
-                changes=changes, device=device,
-                progress=_trained(told, f"training {name}, seed {seed}"),
+                changes=changes, device=device, progress=steps.trained(name, seed),
             )  # fmt: skip
             folder = run_folder(out, name, dataset.name, seed)
-            rows += study.of_model(name, model, card, folder, force)
-    rows += [row for seed in seeds for row in study.of_no_model(seed)]
+            rows += study.of_model(variants, name, model, card, folder, force)
+    if not faithfulness:  # else they are among the rows of each model
+        rows += [row for seed in seeds for row in study.of_no_model(floor, seed)]
     order = [variant.name for variant in VARIANTS]
     rows.sort(key=lambda r: (order.index(r["explainer"]), r["model"], r["seed"]))
     conditions = {
@@ -155,11 +157,8 @@ def compare(
         "torch": torch.__version__,
         "graphxai_data": __version__,
     }
-    recipe = dataset.manifest.load_recipe()
-    return Comparison(
-        dataset.name, dataset.manifest.content_sha256, recipe.generator, conditions, rows,
-        study.curves,
-    )  # fmt: skip
+    digest = dataset.manifest.content_sha256
+    return Comparison(dataset.name, digest, split, conditions, rows, study.curves)
 
 
 def sweep(
@@ -173,22 +172,103 @@ def sweep(
     *,
     changes: Mapping[str, Any] | None = None,
     explainer: str = "bcos",
+    split: str = "test",
     device: str = "auto",
-    told: Told | None = None,
+    force: bool = False,
+    told: Report | None = None,
 ) -> pd.DataFrame:
     """Accuracy and quality of explanations over the values of one setting, such as B.
 
     Each value is trained in a folder of its own, `<out>/<key>-<value>`; other arguments as for
     `compare`. A line for each value and seed.
     """
+    if len(chosen_variants(explainer)) != 1:
+        names = ", ".join(variant.name for variant in chosen_variants(explainer))
+        raise InputError(f"explainer: expected one row, got '{explainer}', which is {names}")
+    values = list(dict.fromkeys(values))  # 1 and 1.0 are the same value
+    for value in values:  # all of them, before anything is trained
+        _planned(dataset, (model,), explainer, configuration, {**(changes or {}), key: value})
     parts = []
     for value in values:
         found = compare(
             dataset, (model,), (explainer,), seeds, Path(out) / f"{key}-{value}", configuration,
-            changes={**(changes or {}), key: value}, timing=False, device=device, told=told,
+            changes={**(changes or {}), key: value}, split=split, timing=False, device=device,
+            force=force, told=told,
         )  # fmt: skip
         parts.append(found.frame().assign(**{key: value}))
     return pd.concat(parts, ignore_index=True)
+
+
+def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+    numbers = [whole_number("seed", seed, 0, MAX_SEED) for seed in seeds]
+    if not numbers:
+        raise InputError("seeds: expected at least one, got none")
+    return list(dict.fromkeys(numbers))
+
+
+def _planned(
+    dataset: GraphXAIDataset,
+    models: Sequence[str] | None,
+    explainers: Sequence[str],
+    configuration: str,
+    changes: Mapping[str, Any] | None,
+    faithfulness: bool = False,
+) -> dict[str, list[Variant]]:
+    """The rows of each model; an `InputError` for what would have none, before any training."""
+    names = usual_models(dataset) if models is None else models
+    names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    wanted, recipe = chosen_variants(explainers), dataset.manifest.load_recipe()
+    floor = [v for v in variants_for(None, recipe) if v in wanted]
+    plan = {}
+    for name in names:
+        if name not in MODELS:
+            raise InputError(f"unknown model '{name}'; {nearest(name, MODELS)}")
+        settings = Settings.named(name, recipe.generator, configuration, changes)
+        shape = dataclasses.asdict(Shape.of(dataset))
+        with torch.device("meta"):  # only to see what it is
+            model = make_model(name, settings.architecture, **shape)
+        plan[name] = [v for v in variants_for(model, recipe) if v in wanted]
+        # What is high or low depends on the model: of the floor and the ceiling, too.
+        plan[name] += floor if faithfulness else []
+    everything = "all" in ([explainers] if isinstance(explainers, str) else explainers)
+    possible = [variant for variants in plan.values() for variant in variants] + floor
+    for variant in wanted:
+        if variant not in possible and not everything:
+            raise InputError(
+                f"explainer '{variant.name}' is not for '{dataset.name}' with "
+                f"{', '.join(names)}: {variant.what}"
+            )
+    if models is None:  # nothing is trained that nobody asked for
+        return {name: variants for name, variants in plan.items() if variants}
+    for name, variants in plan.items():
+        if not variants:
+            raise InputError(f"model '{name}': none of the explainers asked for is for it")
+    return plan
+
+
+class _Steps:
+    """Progress of a whole comparison: which step of how many, and about how long it will take."""
+
+    def __init__(self, told: Report | None, steps: int) -> None:
+        self._told, self._steps = told, steps
+        self._doing, self._done, self._begin = "", -1, time.monotonic()
+
+    def told(self, what: str, done: int, total: int) -> None:
+        """Pass progress of a step on."""
+        if what != self._doing:
+            self._doing, self._done = what, self._done + 1
+        share = self._done + done / max(total, 1)
+        seconds = math.nan
+        if share > 0:  # steps differ, so this is a rough guess at first
+            seconds = (time.monotonic() - self._begin) * max(self._steps - share, 0) / share
+        if self._told:
+            place = f"{min(self._done + 1, self._steps)}/{self._steps}"
+            self._told(f"{place} {what}", done, total, seconds)
+
+    def trained(self, model: str, seed: int) -> Any:
+        """Progress of a training as that of a step."""
+        what = f"training {model}, seed {seed}"
+        return lambda history, settings: self.told(what, len(history), settings.epochs)
 
 
 def usual_models(dataset: GraphXAIDataset) -> tuple[str, ...]:
@@ -197,15 +277,14 @@ def usual_models(dataset: GraphXAIDataset) -> tuple[str, ...]:
     return f"bcos-gin{edges}", f"gin{edges}", "gsat"
 
 
-def paper_figures(generator: str, explainer: str) -> dict[str, float]:
+def paper_figures(dataset: str, explainer: str) -> dict[str, float]:
     """What the paper says of an explainer on a dataset; nothing for rows that it does not have."""
-    text = (resources.files("graphxai_data") / "paper.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)["explanations"].get(generator, {})
     rows = {variant.name: variant.paper for variant in VARIANTS}
-    return dict(table.get(rows.get(explainer), {}))
+    tables = [t for t in _paper()["explanations"].values() if dataset in t["datasets"]]
+    return dict(tables[0].get(rows.get(explainer), {})) if tables else {}
 
 
-def _trained(told: Told | None, what: str) -> Any:
-    if told is None:
-        return None
-    return lambda history, settings: told(what, len(history), settings.epochs)
+@cache
+def _paper() -> dict[str, Any]:
+    text = (resources.files("graphxai_data") / "paper.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

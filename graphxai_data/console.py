@@ -54,17 +54,24 @@ def progress_bar(title: str, unit: str) -> Iterator[Bar]:
         )
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout."""
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], wrap: bool = True) -> None:
+    """A table on stdout; without `wrap` as wide as it has to be, for numbers that must be whole."""
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for header in headers:
-        table.add_column(header)
+        table.add_column(header, no_wrap=not wrap)
     for row in rows:
         table.add_row(*row)
     # A pipe has no width: there, lines are as long as they need to be.
     width = None if sys.stdout.isatty() else 200
-    Console(width=width, markup=False, emoji=False, highlight=False).print(table)
+    console = Console(width=width, markup=False, emoji=False, highlight=False)
+    if not wrap:
+        console.width = max(
+            console.width,
+            Measurement.get(console, console.options.update(width=10_000), table).maximum,
+        )
+    console.print(table)

@@ -2,6 +2,7 @@
 
 import math
 import operator
+from numbers import Real
 
 
 class GraphXAIDataError(Exception):
@@ -39,9 +40,11 @@ def finite_number(
     name: str, value: object, low: float = -math.inf, high: float = math.inf
 ) -> float:
     """The value itself, or an `InputError` unless it is a finite number from low to high."""
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    number = math.nan
+    if not isinstance(value, bool) and isinstance(value, Real):
+        number = float(value)
     if not (math.isfinite(number) and low <= number <= high):
         limits = f" from {low:g} to {high:g}" if math.isfinite(high) else ""
         limits = limits or (f" of at least {low:g}" if math.isfinite(low) else "")
         raise InputError(f"{name}: expected a finite number{limits}, got {value!r}")
-    return float(number)
+    return number

@@ -15,6 +15,7 @@ from torch_geometric.data import Data, InMemoryDataset
 from graphxai_data.batches import BatchLoader
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import finite_number, whole_number
+from graphxai_data.explain.base import check_ready
 from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
 from graphxai_data.nn.random import seeded
 from graphxai_data.seeds import MAX_SEED, rng_for
@@ -45,6 +46,7 @@ def fidelity(
         mask: [N] their rationales; only the sizes of those are used.
         batch_size: graphs at once.
     """
+    check_ready(model)
     whole = class_probabilities(model, part, batch_size)
     predicted = whole.argmax(1)
     top = highest(scores, part, mask)
@@ -71,6 +73,7 @@ def sparsity_curves(
     """Fidelity+ and − when explanations are a share 1 − sparsity of the nodes, the highest ones."""
     for sparsity in sparsities:
         finite_number("sparsity", sparsity, 0, 1)
+    check_ready(model)
     ptr = part_pointers(part)
     predicted = class_probabilities(model, part, batch_size).argmax(1)
     curves: dict[str, list[float]] = {

@@ -101,13 +101,24 @@ def auroc_per_graph(scores: Floats, mask: Bools, ptr: Ints, ties: Ties = "strict
     return auroc
 
 
+def completeness_gap(contributions: npt.ArrayLike, logit: float, bias: float = 0.0) -> float:
+    """|Σ contributions + bias − logit|, relative to the evidence |logit − bias|, of one graph."""
+    gap = abs(float(as_array(contributions).sum()) + bias - logit)
+    return gap / abs(logit - bias) if gap else 0.0
+
+
 def checked_scores(scores: npt.ArrayLike, ptr: Ints, what: str = "scores") -> Floats:
     """Scores [n] as floats, or an `InputError` that names the graph where they cannot be used."""
-    array = _array(scores)
+    array = as_array(scores)
     if array.shape != (ptr[-1],):
-        raise InputError(f"{what}: expected [{ptr[-1]}], one score each, got {list(array.shape)}")
+        raise InputError(
+            f"{what}: expected [{ptr[-1]}], those of {len(ptr) - 1} graphs one after the other, "
+            f"got {list(array.shape)}"
+        )
     if array.dtype.kind not in "fiub":
         raise InputError(f"{what}: expected numbers, got {array.dtype}")
+    if array.dtype.kind in "iu" and len(array) and int(np.abs(array).max()) > 2**53:
+        array = np.unique(array, return_inverse=True)[1]  # floats would make ties of them
     array = array.astype(np.float64)
     finite = np.isfinite(array)
     if not finite.all():
@@ -121,7 +132,7 @@ def checked_scores(scores: npt.ArrayLike, ptr: Ints, what: str = "scores") -> Fl
 
 
 def _checked_mask(mask: npt.ArrayLike, ptr: Ints) -> Bools:
-    array = _array(mask)
+    array = as_array(mask)
     if array.shape != (ptr[-1],):
         raise InputError(f"mask: expected [{ptr[-1]}], one value each, got {list(array.shape)}")
     if array.dtype != bool and not np.isin(array, (0, 1)).all():
@@ -171,7 +182,7 @@ def _count(flags: Bools, ptr: Ints) -> Ints:
 def _one_graph(
     scores: npt.ArrayLike, mask: npt.ArrayLike, k: int | None = None
 ) -> tuple[Any, Any, Ints]:
-    array, inside = _array(scores), _array(mask)
+    array, inside = as_array(scores), as_array(mask)
     if array.ndim != 1 or array.shape != inside.shape:
         raise InputError(
             f"expected scores and mask of one length, got {list(array.shape)} and "
@@ -182,8 +193,9 @@ def _one_graph(
     return array, inside, np.array([0, len(array)])
 
 
-def _array(values: Any) -> npt.NDArray[Any]:
+def as_array(values: Any) -> npt.NDArray[Any]:
     """An array of what may be one already, a list, or a tensor, maybe with a gradient."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
+        values = values.double() if values.is_floating_point() else values  # NumPy has no bfloat16
     return np.asarray(values)

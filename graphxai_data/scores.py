@@ -3,12 +3,14 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import weights_digest
@@ -17,7 +19,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, chosen_variants, kind_of
-from graphxai_data.metrics import Bools, Floats, Ints, checked_scores
+from graphxai_data.metrics import Bools, Floats, Ints, as_array, checked_scores
 from graphxai_data.record import SPLIT_NAMES
 
 # What an explainer could read the answer from.
@@ -83,8 +85,14 @@ class Scored:
     about: dict[str, float] = field(default_factory=dict)
 
 
-def chosen_graphs(dataset: GraphXAIDataset, split: str) -> GraphXAIDataset:
-    """The graphs of a split of a dataset that is loaded whole or is that split."""
+def chosen_graphs(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAIDataset:
+    """The graphs of a split: the one that is loaded, or of a whole dataset "test" if None."""
+    if not isinstance(dataset, GraphXAIDataset):
+        raise InputError(
+            f"dataset: expected a GraphXAIDataset, got {type(dataset).__name__}; scores of other "
+            "data can be measured with jaccard_at_k and node_auroc"
+        )
+    split = split or dataset.split or "test"
     if split not in SPLIT_NAMES:
         raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
     if dataset.split not in (None, split):
@@ -108,15 +116,15 @@ def scores_of(
     progress: Progress | None = None,
 ) -> Scored:
     """The scores that an explainer, whatever it is, gives to these graphs."""
-    if isinstance(explainer, str) and is_ours(explainer):
-        variants = chosen_variants((explainer,))
+    if is_ours(explainer):
+        variants = chosen_variants(str(explainer))
         if len(variants) > 1:
             raise InputError(
                 f"explainer '{explainer}' has several rows; choose one of "
                 f"{', '.join(v.name for v in variants)}"
             )
         _check_kind(variants[0], model)
-        return scored_by(variants, model, part, batch_size, progress=progress)[explainer]
+        return scored_by(variants, model, part, batch_size, progress=progress)[variants[0].name]
     if isinstance(explainer, str | Path):
         explainer = ScoreFile.load(explainer)
     if isinstance(explainer, ScoreFile):
@@ -124,14 +132,12 @@ def scores_of(
     if callable(explainer):
         return _scored_by_function(name, explainer, model, part, truth, progress)
     values = explainer
-    if isinstance(values, list | tuple) and len(values) == len(part):
-        values = [np.asarray(v) for v in values]
-        for i, (array, size) in enumerate(zip(values, np.diff(truth.node_ptr), strict=True)):
-            if array.shape != (size,):
-                raise InputError(
-                    f"scores of '{name}': expected [{size}] for graph {i}, got {list(array.shape)}"
-                )
-        values = np.concatenate(values)
+    if isinstance(values, list | tuple) and any(np.ndim(as_array(v)) for v in values):
+        if len(values) != len(part):
+            raise InputError(
+                f"scores of '{name}': expected {len(part)} arrays, one a graph, got {len(values)}"
+            )
+        values = _joined(name, [as_array(v) for v in values], truth.node_ptr, "node")
     return Scored(checked_scores(values, truth.node_ptr, f"scores of '{name}'"))
 
 
@@ -153,15 +159,14 @@ def scored_by(
         seed: of explainers that draw at random.
         progress: called with graphs done and all graphs.
     """
-    method, options = variants[0].method, dict(variants[0].options)
-    if method == "halogen-closeness":
-        options["atoms"] = part.manifest.load_recipe().params.atoms
-    if method in ("random", "gnn-explainer"):
-        options["seed"] = seed
+    first = variants[0]
+    options = first.options_for(part.manifest.load_recipe(), seed)
     found: list[Explanation] = []
     device = "cpu" if model is None else next(model.parameters()).device
+    edge_index = []
     for i, batch in enumerate(BatchLoader(part, batch_size)):
-        found.append(explain(model, batch.to(device), method=method, **options))
+        edge_index.append(batch.edge_index + sum(len(e.batch) for e in found))
+        found.append(explain(model, batch.to(device), method=first.method, **options))
         if progress:
             progress(min((i + 1) * batch_size, len(part)), len(part))
     nodes = torch.cat([e.node_scores for e in found]).cpu()
@@ -169,24 +174,29 @@ def scored_by(
     edges = None
     if with_edges:
         edges = torch.cat([e.edge_scores for e in found]).cpu()  # type: ignore[misc]
-    about = _about(method, found) if model is not None else {}
-    edge_index = Truth.of(part).edge_index if variants[0].rule else torch.empty(2, 0)
+    about = _about(first, found) if model is not None else {}
     results = {}
     for variant in variants:
         if variant.rule and edges is not None:
-            nodes = nodes_from_edges(edges, edge_index, len(nodes), variant.rule)
+            nodes = nodes_from_edges(edges, torch.cat(edge_index, 1), len(nodes), variant.rule)
         results[variant.name] = Scored(
             nodes.double().numpy(), None if edges is None else edges.double().numpy(), about
         )
     return results
 
 
-def _about(method: str, found: list[Explanation]) -> dict[str, float]:
-    logit = torch.cat([e.logit for e in found])  # type: ignore[misc]
-    about = {"negative_winners": float((logit < 0).double().mean())}
-    if method in _COMPLETE:
-        about["completeness_gap"] = float(torch.cat([e.completeness_gap() for e in found]).median())
-    if method == "bcos":
+def _about(variant: Variant, found: list[Explanation]) -> dict[str, float]:
+    about, options = {}, variant.options
+    if options.get("row") != "contrast":  # a contrast of the winner is never negative
+        logit = torch.cat([e.logit for e in found])  # type: ignore[misc]
+        about["negative_winners"] = float((logit < 0).double().mean())
+    if variant.method in _COMPLETE and not options.get("absolute"):
+        gap = torch.cat([e.completeness_gap() for e in found])
+        about["completeness_gap"], about["completeness_gap_max"] = (
+            float(gap.median()),
+            float(gap.max()),
+        )
+    if variant.method == "bcos" and not options.get("fold_edges"):
         about["edge_share"] = float(torch.cat([e.edge_share() for e in found]).median())
     return about
 
@@ -215,29 +225,62 @@ def _scored_by_function(
     truth: Truth,
     progress: Progress | None,
 ) -> Scored:
-    needed = [
-        p for p in inspect.signature(function).parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]  # fmt: skip
+    run = for_one_graph(name, function, model)
     nodes: list[Any] = []
-    for i, size in enumerate(np.diff(truth.node_ptr)):
-        data = without_answers(part[i])
-        found = function(data) if len(needed) < 2 else function(model, data)
-        scores = found.node_scores if isinstance(found, Explanation) else found
-        array = scores.detach().cpu().numpy() if isinstance(scores, Tensor) else np.asarray(scores)
-        if array.shape != (size,):
-            raise InputError(
-                f"scores of '{name}': expected [{size}] for graph {i}, one a node, "
-                f"got {list(array.shape)}"
-            )
-        nodes.append(array)
+    edges: list[Any] = []
+    for i in range(len(part)):
+        found = run(without_answers(part[i]))
+        of_nodes, of_edges = found, None
+        if isinstance(found, Explanation):
+            of_nodes, of_edges = found.node_scores, found.edge_scores
+        elif isinstance(found, PyGExplanation):
+            if found.get("node_mask") is None:
+                raise InputError(f"'{name}' gave a PyG Explanation without a node_mask")
+            of_nodes, of_edges = found.node_mask.sum(dim=-1), found.get("edge_mask")
+        nodes.append(as_array(of_nodes))
+        if of_edges is not None:
+            edges.append(as_array(of_edges))
         if progress:
             progress(i + 1, len(part))
-    return Scored(checked_scores(np.concatenate(nodes), truth.node_ptr, f"scores of '{name}'"))
+    return Scored(
+        _joined(name, nodes, truth.node_ptr, "node"),
+        _joined(name, edges, truth.edge_ptr, "edge") if len(edges) == len(part) else None,
+    )
+
+
+def for_one_graph(
+    name: str, function: Callable[..., Any], model: nn.Module | None
+) -> Callable[[Any], Any]:
+    """A user's `fn(data)` or `fn(model, data)` as a function of a graph."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some built-in functions do not tell
+        return function
+    needed = [p for p in parameters if p.default is p.empty]
+    by_place = [p for p in needed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.KEYWORD_ONLY for p in needed) or len(by_place) > 2:
+        raise InputError(f"explainer '{name}': expected fn(data) or fn(model, data), got another")
+    if len(by_place) < 2:
+        return function
+    if model is None:
+        raise InputError(f"explainer '{name}' is a function of a model and a graph; give a model")
+    return partial(function, model)
+
+
+def _joined(name: str, arrays: list[Any], ptr: Ints, what: str) -> Floats:
+    """Scores graph by graph as one array, or an `InputError` that names the first wrong one."""
+    for i, (array, size) in enumerate(zip(arrays, np.diff(ptr), strict=True)):
+        if array.shape != (size,):
+            raise InputError(
+                f"{what} scores of '{name}': expected [{size}] for graph {i}, got "
+                f"{list(array.shape)}"
+            )
+    return checked_scores(np.concatenate(arrays), ptr, f"{what} scores of '{name}'")
 
 
 def without_answers(data: Any) -> Any:
-    """A graph as explainers may see it: without its rationale."""
+    """A graph of one's own, without its rationale, as explainers may see it."""
+    data = data.clone()  # or what a function does to it would be done to the dataset
     for key in _ANSWERS:
         if key in data:
             del data[key]

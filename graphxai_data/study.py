@@ -6,7 +6,8 @@ It is kept beside the model, in `evaluation.json`, so that nothing is measured t
 import json
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.disk import explained_disk_errors, write_atomically
 from graphxai_data.evaluate import measured
 from graphxai_data.explain.files import ScoreFile
-from graphxai_data.explain.variants import Variant, variants_for
+from graphxai_data.explain.variants import Variant
 from graphxai_data.faithfulness import fidelity, highest, retrained_accuracy, sparsity_curves
 from graphxai_data.scores import Scored, Truth, chosen_graphs, scored_by
-from graphxai_data.timing import time_explainer
+from graphxai_data.timing import conditions, time_explainer
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,6 @@ class Study:
     Args:
         dataset: all of it.
         split: which graphs are explained.
-        wanted: the rows that are asked for.
         timing: measure how long an explanation takes.
         faithfulness: measure fidelity, its curves, and accuracy after retraining.
         save_scores: folder for an explanation file of each row, or None.
@@ -52,7 +52,7 @@ class Study:
         self,
         dataset: GraphXAIDataset,
         split: str,
-        wanted: list[Variant],
+        *,
         timing: bool,
         faithfulness: bool,
         save_scores: Path | None,
@@ -60,109 +60,109 @@ class Study:
     ) -> None:
         self.dataset, self.split, self.part = dataset, split, chosen_graphs(dataset, split)
         self.truth = Truth.of(self.part)
-        self.wanted, self.timing, self.faithfulness = wanted, timing, faithfulness
+        self.timing, self.faithfulness = timing, faithfulness
         self.told, self.save_scores = told, save_scores
-        self.recipe = dataset.manifest.load_recipe()
         self.curves: dict[str, dict[str, list[float]]] = {}
 
     def of_model(
-        self, name: str, model: nn.Module, card: Card, folder: Path, force: bool
+        self,
+        variants: Sequence[Variant],
+        name: str,
+        model: nn.Module,
+        card: Card,
+        folder: Path,
+        force: bool,
     ) -> Iterator[Row]:
         """The rows of one trained model; measured now, or as they are kept beside it."""
-        variants = variants_for(model, self.recipe)
-        if self.faithfulness:  # of the floor and the ceiling, too: what is high depends on a model
-            variants += variants_for(None, self.recipe)
-        scores = card.scores.get(self.split, {})
-        predictive = {key: scores.get(key, math.nan) for key in _PREDICTIVE}
-        identity = {
-            "content_sha256": self.dataset.manifest.content_sha256,
-            "weights_sha256": card.weights_sha256,
-            "split": self.split,
-            "graphxai_data": __version__,
-        }
-        kept = {} if force else _read_results(folder / RESULTS, identity)
-        for group in _groups([v for v in variants if v in self.wanted]):
-            missing = [v for v in group if not self._is_whole(kept.get(v.name))]
-            if missing or self.save_scores:
-                kept |= self._measured(name, model, card, group)
-                text = json.dumps(without_nan({"of": identity, "rows": kept}), indent=2)
-                with explained_disk_errors(folder, "--out", "what is measured already"):
-                    write_atomically(folder / RESULTS, text.encode())
+        kept = _Kept(folder / RESULTS, self.dataset, card, self.split)
+        if force:
+            kept.rows.clear()
+        for group in groups(variants):
+            self._complete(kept, group, name, model, card)
             for variant in group:
-                row = dict(kept[variant.name])
-                curves = row.pop("curves", None)
-                if self.faithfulness and curves:
+                row = self._wanted(kept.rows[variant.name])
+                if curves := row.pop("curves", None):
                     self.curves[f"{name}/{variant.name}/{card.seed}"] = curves
+                predictive = {k: card.scores.get(self.split, {}).get(k) for k in _PREDICTIVE}
+                if variant.kind == "none":
+                    predictive = {}
                 yield {
                     "model": name, "explainer": variant.name, "seed": card.seed,
                     **predictive, **row,
                 }  # fmt: skip
 
-    def of_no_model(self, seed: int) -> Iterator[Row]:
-        """The floor and the ceiling."""
-        for variant in variants_for(None, self.recipe):
-            if variant in self.wanted and not self.faithfulness:
-                (scored,) = scored_by([variant], None, self.part, seed=seed).values()
-                row: Row = {"model": "-", "explainer": variant.name, "seed": seed}
-                row |= measured(variant.name, scored, self.truth)
-                if self.timing:
-                    row |= time_explainer(variant, None, self.part).row()
-                self._save(scored, variant, "", f"none-{seed}")
-                yield row
+    def of_no_model(self, variants: Sequence[Variant], seed: int) -> Iterator[Row]:
+        """The floor and the ceiling: measured anew, since that takes no time."""
+        for variant in variants:
+            (scored,) = scored_by([variant], None, self.part, seed=seed).values()
+            row: Row = {"model": "-", "explainer": variant.name, "seed": seed}
+            row |= measured(variant.name, scored, self.truth)
+            if self.timing:
+                row |= time_explainer(variant, None, self.part)
+            self._save(scored, variant, "", f"none-{seed}")
+            yield row
 
-    def _measured(
-        self, name: str, model: nn.Module, card: Card, group: list[Variant]
-    ) -> dict[str, Row]:
-        what = f"{', '.join(v.name for v in group)} of {name}, seed {card.seed}"
+    def _complete(
+        self, kept: "_Kept", group: list[Variant], name: str, model: nn.Module, card: Card
+    ) -> None:
+        """Measure what is not known yet of the variants that one run of an explainer serves."""
+        rows = {variant.name: kept.rows.setdefault(variant.name, {}) for variant in group}
+        known = list(rows.values())
+        plain = all("jaccard" in row for row in known)
+        faithful = all("retrained_accuracy" in row for row in known) or not self.faithfulness
+        now = conditions(model)
+        timed = all(now.items() <= row.items() for row in known) or not self.timing
+        if plain and faithful and timed and self.save_scores is None:
+            return
+        what = f"{', '.join(rows)} of {name}, seed {card.seed}"
         if self.told:
             self.told(what, 0, len(self.part))
-        scored = scored_by(group, model, self.part, seed=card.seed, progress=self._progress(what))
-        taken = time_explainer(group[0], model, self.part).row() if self.timing else {}
-        training: dict[str, Scored] = {}
-        if self.faithfulness:
-            some = self._training()
-            training = scored_by(group, model, some, seed=card.seed)
-        rows: dict[str, Row] = {}
-        for variant in group:
-            found = scored[variant.name]
-            row: Row = measured(variant.name, found, self.truth) | taken
-            if self.faithfulness:
-                row |= self._faithful(model, card, found, training[variant.name])
-            self._save(found, variant, weights_digest(model), f"{name}-{card.seed}")
-            rows[variant.name] = row
-        return rows
+        progress = None if self.told is None else partial(self.told, what)
+        if not timed:
+            taken = time_explainer(group[0], model, self.part)
+            for row in known:
+                row |= taken
+        if not (plain and faithful and self.save_scores is None):
+            scored = scored_by(group, model, self.part, seed=card.seed, progress=progress)
+            for variant in group:
+                found = scored[variant.name]
+                rows[variant.name] |= measured(variant.name, found, self.truth)
+                self._save(found, variant, weights_digest(model), f"{name}-{card.seed}")
+            if not faithful:
+                training = scored_by(group, model, self._training[0], seed=card.seed)
+                for variant in group:
+                    both = training[variant.name], scored[variant.name]
+                    rows[variant.name] |= self._faithful(model, card, *both)
+        kept.write()
 
-    def _faithful(self, model: nn.Module, card: Card, found: Scored, training: Scored) -> Row:
-        some = self._training()
-        taken_out = (
-            ~highest(training.nodes, some, Truth.of(some).node_mask),
+    def _faithful(self, model: nn.Module, card: Card, training: Scored, found: Scored) -> Row:
+        some, truth = self._training
+        left = (
+            ~highest(training.nodes, some, truth.node_mask),
             ~highest(found.nodes, self.part, self.truth.node_mask),
         )
         loss = card.training.loss
         return {
             **fidelity(model, self.part, found.nodes, self.truth.node_mask),
             "retrained_accuracy": retrained_accuracy(
-                model, some, self.part, taken_out, loss, seed=card.seed
+                model, some, self.part, left, loss, seed=card.seed
             ),
             "curves": sparsity_curves(model, self.part, found.nodes),
         }
 
-    def _training(self) -> GraphXAIDataset:
+    @cached_property
+    def _training(self) -> tuple[GraphXAIDataset, Truth]:
         rows = self.dataset.get_idx_split()["train"][:_RETRAINING_GRAPHS]
-        some: GraphXAIDataset = self.dataset[rows]
-        return some
+        return self.dataset[rows], Truth.of(self.dataset[rows])
 
-    def _is_whole(self, row: Row | None) -> bool:
-        """Whether what is known of a variant is all that is asked for."""
-        return (
-            row is not None
-            and ("ms_per_graph" in row or not self.timing)
-            and ("retrained_accuracy" in row or not self.faithfulness)
-        )
-
-    def _progress(self, what: str) -> Callable[[int, int], None] | None:
-        told = self.told
-        return None if told is None else lambda done, total: told(what, done, total)
+    def _wanted(self, row: Row) -> Row:
+        """Without what is known but was not asked for, so that tables do not depend on history."""
+        left_out: tuple[str, ...] = ()
+        if not self.timing:
+            left_out += ("ms_", "timed_")
+        if not self.faithfulness:
+            left_out += ("fidelity_", "characterisation", "retrained_", "curves")
+        return {key: value for key, value in row.items() if not key.startswith(left_out or ("/",))}
 
     def _save(self, scored: Scored, variant: Variant, model_sha256: str, place: str) -> None:
         if self.save_scores is None:
@@ -180,29 +180,50 @@ class Study:
         ).save(self.save_scores / f"{variant.name}-{place}.h5")
 
 
-def _groups(variants: list[Variant]) -> list[list[Variant]]:
+def groups(variants: Sequence[Variant]) -> list[list[Variant]]:
     """Variants that one run of an explainer serves."""
-    groups: dict[str, list[Variant]] = {}
+    found: dict[str, list[Variant]] = {}
     for variant in variants:
-        groups.setdefault(f"{variant.method} {sorted(variant.options.items())}", []).append(variant)
-    return list(groups.values())
+        found.setdefault(f"{variant.method} {sorted(variant.options.items())}", []).append(variant)
+    return list(found.values())
 
 
-def _read_results(path: Path, identity: dict[str, str]) -> dict[str, Row]:
-    """What is kept of this very model and dataset; of anything else, or damaged, nothing is."""
-    if not path.is_file():
-        return {}
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["of"] != identity:
-            return {}
-        return {
-            name: {k: math.nan if v is None else v for k, v in row.items()}
-            for name, row in kept["rows"].items()
+class _Kept:
+    """The rows that are known of a model, by split; of other weights or data none are."""
+
+    def __init__(self, path: Path, dataset: GraphXAIDataset, card: Card, split: str) -> None:
+        self._path = path
+        self._identity = {
+            "content_sha256": dataset.manifest.content_sha256,
+            "weights_sha256": card.weights_sha256,
+            "graphxai_data": __version__,
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s: damaged (%s); measured anew", path, error)
-        return {}
+        self._splits = self._read()
+        self.rows = self._splits.setdefault(split, {})
+
+    def write(self) -> None:
+        """Put all rows on disk."""
+        whole = without_nan({"of": self._identity, "splits": self._splits})
+        with explained_disk_errors(self._path.parent, "--out", "what is measured already"):
+            write_atomically(self._path, json.dumps(whole, indent=2).encode())
+
+    def _read(self) -> dict[str, dict[str, Row]]:
+        if not self._path.is_file():
+            return {}
+        try:
+            kept = json.loads(self._path.read_text(encoding="utf-8"))
+            if kept["of"] != self._identity:
+                return {}
+            return {
+                split: {
+                    name: {k: math.nan if v is None else v for k, v in row.items()}
+                    for name, row in rows.items()
+                }
+                for split, rows in kept["splits"].items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            log.warning("%s: damaged (%s); measured anew", self._path, error)
+            return {}
 
 
 def without_nan(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """How long an explanation takes: after a warm-up, the median, graph by graph and in batches."""
 
+import math
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -20,43 +20,21 @@ _SINGLE_GRAPHS, _BATCHES = 20, 8
 _ENOUGH_SECONDS, _FEWEST = 3.0, 3
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Milliseconds a graph, on a device with a number of threads.
-
-    Attributes:
-        single: median of graphs explained one at a time.
-        batched: median over batches of the time of a batch by its number of graphs.
-        forward: the same of the model's own forward pass; nan without a model.
-        device: where.
-        threads: of the CPU.
-    """
-
-    single: float
-    batched: float
-    forward: float
-    device: str
-    threads: int
-
-    def row(self) -> dict[str, Any]:
-        """Columns of a table."""
-        return {
-            "ms_per_graph": self.single,
-            "ms_per_graph_batched": self.batched,
-            "ms_forward_batched": self.forward,
-        }
+def conditions(model: nn.Module | None) -> dict[str, Any]:
+    """What times depend on, and are told with."""
+    device = "cpu" if model is None else next(model.parameters()).device.type
+    return {"timed_on": device, "timed_threads": torch.get_num_threads()}
 
 
 def time_explainer(
     variant: Variant, model: nn.Module | None, part: GraphXAIDataset, batch_size: int = 64
-) -> Timing:
-    """Time one explainer on the first graphs of a dataset."""
-    options = dict(variant.options)
-    if variant.method == "halogen-closeness":
-        options["atoms"] = part.manifest.load_recipe().params.atoms
+) -> dict[str, Any]:
+    """Milliseconds a graph of one of our explainers, on the first graphs of a dataset."""
+    options = variant.options_for(part.manifest.load_recipe())
     device = torch.device("cpu") if model is None else next(model.parameters()).device
     singles = [part[i].to(device) for i in range(min(_SINGLE_GRAPHS, len(part)))]
     batches = [b.to(device) for b in islice(BatchLoader(part, batch_size), _BATCHES)]
+    sizes = [b.num_graphs for b in batches]
 
     def run(data: Any) -> None:
         explain(model, data, method=variant.method, **options)
@@ -66,25 +44,45 @@ def time_explainer(
             with torch.no_grad():
                 model(data.x, data.edge_index, data.edge_attr, data.batch)
 
-    return Timing(
-        single=_median(run, singles, [1] * len(singles)),
-        batched=_median(run, batches, [b.num_graphs for b in batches]),
-        forward=float("nan")
+    return {
+        "ms_per_graph": median_milliseconds(run, singles),
+        "ms_per_graph_batched": median_milliseconds(run, batches, sizes),
+        "ms_forward_batched": math.nan
         if model is None
-        else _median(forward, batches, [b.num_graphs for b in batches]),
-        device=device.type,
-        threads=torch.get_num_threads(),
-    )
+        else median_milliseconds(forward, batches, sizes),
+        **conditions(model),
+    }
 
 
-def _median(run: Callable[[Any], None], items: list[Any], graphs: list[int]) -> float:
+def time_function(
+    function: Callable[[Any], Any], model: nn.Module | None, graphs: Sequence[Any]
+) -> dict[str, Any]:
+    """Milliseconds a graph of a function of one graph."""
+    return {
+        "ms_per_graph": median_milliseconds(function, graphs[:_SINGLE_GRAPHS]),
+        **conditions(model),
+    }
+
+
+def median_milliseconds(
+    run: Callable[[Any], Any], items: Sequence[Any], graphs: Sequence[int] | None = None
+) -> float:
+    """Median time of `run` on an item, by its number of graphs."""
     run(items[0])  # warm-up: what is compiled or allocated at first use
     taken = []
     begin = time.perf_counter()
-    for item, count in zip(items, graphs, strict=True):
+    for i, item in enumerate(items):
+        _finish()
         start = time.perf_counter()
         run(item)
-        taken.append((time.perf_counter() - start) * 1000 / count)
+        _finish()
+        taken.append((time.perf_counter() - start) * 1000 / (graphs[i] if graphs else 1))
         if len(taken) >= _FEWEST and time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
     return statistics.median(taken)
+
+
+def _finish() -> None:
+    """Wait for what a GPU still has to do."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()

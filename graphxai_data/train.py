@@ -327,7 +327,7 @@ def _check_same(folder: Path, there: Card, wanted: Card) -> None:
         raise InputError(
             f"{folder}: a training on another build of '{there.data.dataset}' (content "
             f"{there.data.content_sha256[:12]}…, expected {wanted.data.content_sha256[:12]}…); "
-            "choose another --out, or discard it with --force"
+            "choose another --out, or discard it with `train --force`"
         )
     for table in ("shape", "architecture", "training"):
         old, new = (dataclasses.asdict(card)[table] for card in (there, wanted))
@@ -339,7 +339,7 @@ def _check_tables(folder: Path, how: str, old: dict[str, Any], new: dict[str, An
         if old.get(key) != new.get(key):
             raise InputError(
                 f"{folder}: a training {how} ({key} {old.get(key)}, expected {new.get(key)}); "
-                "choose another --out, or discard it with --force"
+                "choose another --out, or discard it with `train --force`"
             )
 
 

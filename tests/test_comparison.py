@@ -67,7 +67,7 @@ def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs
     first = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
     told: list[str] = []
     again = compare(
-        dataset, None, QUICK, (0, 1), runs, changes=SMALL, told=lambda w, d, t: told.append(w)
+        dataset, None, QUICK, (0, 1), runs, changes=SMALL, told=lambda w, *_: told.append(w)
     )
     for old, new in zip(first.rows, again.rows, strict=True):
         if old["model"] != "-":  # the floor is measured anew: that takes no time
@@ -76,7 +76,7 @@ def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs
     forced: list[str] = []
     compare(
         dataset, ("bcos-gin",), ("bcos",), (0,), runs, changes=SMALL, force=True,
-        told=lambda w, d, t: forced.append(w),
+        told=lambda w, *_: forced.append(w),
     )  # fmt: skip
     assert forced
     path = run_folder(runs, "bcos-gin", "ba2motif", 0) / RESULTS
@@ -87,7 +87,7 @@ def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs
         seen: list[str] = []
         compare(
             dataset, ("bcos-gin",), ("bcos",), (0,), runs, changes=SMALL, timing=False,
-            told=lambda w, d, t, seen=seen: seen.append(w),
+            told=lambda w, *_, seen=seen: seen.append(w),
         )  # fmt: skip
         assert seen
 
@@ -161,7 +161,7 @@ def test_only_the_models_that_are_needed_are_trained(
         ({"models": ("bcos-gim",)}, "unknown model 'bcos-gim'; did you mean 'bcos-gin'"),
         (
             {"models": ("gin",), "explainers": ("bcos",)},
-            r"explainer 'bcos' is not for any of the models here \(gin\)",
+            "explainer 'bcos' is not for 'ba2motif' with gin",
         ),
         ({"seeds": ()}, "seeds: expected at least one, got none"),
         ({"seeds": (-1,)}, "seed: expected a whole number"),
@@ -178,7 +178,8 @@ def test_impossible_comparisons_are_refused_before_anything_is_trained(
 
 
 def test_the_papers_figures_are_found_for_its_rows_only() -> None:
-    assert paper_figures("mnist75sp", "integrated-gradients-abs")["auroc"] == 0.92
+    assert paper_figures("mnist75sp-r23", "integrated-gradients-abs")["auroc"] == 0.92
+    assert paper_figures("dihalo-decoy", "bcos") == {}  # not a dataset of the paper
     assert paper_figures("dihalo", "bcos")["jaccard"] == 0.96
     assert paper_figures("dihalo", "bcos-contrast") == {}
     assert paper_figures("nci1", "bcos") == {}
@@ -219,6 +220,24 @@ def test_the_command_line_compares(
         (["--csv", "--json"], "--csv and --json: expected one of them"),
         (["--sweep", "b"], "--sweep: expected KEY=V1,V2,…"),
         (["--sweep", "b=1,2"], "--sweep: give one --model and one --explainer with it"),
+        (["--sweep", "b=1,,2"], "--sweep: expected KEY=V1,V2,…"),
+        (
+            ["--sweep", "b=1,x", "--model", "bcos-gin", "--explainer", "bcos"],
+            "b: expected a finite number",
+        ),
+        (
+            ["--sweep", "b=1,2", "--model", "gsat", "--explainer", "gsat"],
+            "explainer: expected one row, got 'gsat'",
+        ),
+        (["--sweep", "b=1", "--faithfulness"], "--faithfulness means nothing beside --sweep"),
+        (["--scores", "a.h5", "--explainer", "bcos"], "--explainer means nothing beside --scores"),
+        (["--explainer", "halogen-closeness"], "is not for 'ba2motif'"),
+        (["--explainer", "bcos-folded"], "is not for 'ba2motif'"),
+        (
+            ["--model", "deepsets", "--explainer", "gnn-explainer"],
+            "explainer 'gnn-explainer-mean' is not for 'ba2motif' with deepsets",
+        ),
+        (["--model", "gsat", "--model", "gin", "--explainer", "gsat"], "model 'gin': none of the"),
         (["--seeds", "x"], "--seeds: expected a number"),
         (["--explainer", "nope"], "unknown explainer 'nope'"),
         (["--model", "nope"], "unknown model 'nope'"),

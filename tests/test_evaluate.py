@@ -1,3 +1,4 @@
+import functools
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +12,11 @@ from click.testing import Result
 from sklearn.metrics import roc_auc_score
 from torch import nn
 from torch_geometric.data import Data
+from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data import GraphXAIDataset, build, evaluate, explain, jaccard_at_k, node_auroc
 from graphxai_data.checkpoint import weights_digest
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import InputError
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import VARIANTS, variants_for
 from graphxai_data.nn import GIN, GSAT, BcosGIN
@@ -64,7 +66,8 @@ def test_metrics_are_those_of_every_graph_by_itself(
     average = np.mean([roc_auc_score(m, s) for s, m in pairs])
     assert row.auroc_average == pytest.approx(average)
     scores, masks = (torch.cat(part) for part in zip(*pairs, strict=True))
-    assert row.auroc_pooled == pytest.approx(roc_auc_score(masks, scores))
+    assert row.auroc_pooled_average == pytest.approx(roc_auc_score(masks, scores))
+    assert row.auroc_pooled < row.auroc_pooled_average
     classes = [
         np.mean([jaccard_at_k(degrees(d), d.node_mask) for d in test_part if d.y == label])
         for label in (0, 1)
@@ -86,7 +89,9 @@ def test_an_explainer_may_be_anything_that_gives_scores(
     file.save(tmp_path / "theirs.h5")
     ways = {
         "function": degrees,
-        "of model": lambda model, data: degrees(data),
+        "with a default": lambda data, k=3: degrees(data),
+        "partial": functools.partial(lambda scale, data: scale * degrees(data), 1),
+        "PyG's": lambda data: PyGExplanation(node_mask=degrees(data)[:, None]),
         "explanation": lambda data: explain(None, data, method="degree"),
         "graph by graph": arrays,
         "array": np.concatenate(arrays),
@@ -101,6 +106,32 @@ def test_an_explainer_may_be_anything_that_gives_scores(
     whole = found.drop(columns=["edge_auroc_pooled"])
     assert (whole == whole.iloc[0]).all(axis=None)
     pd.testing.assert_frame_equal(evaluate(test_part, ways), found)
+
+
+def test_functions_of_a_model_get_it_keep_their_edges_and_are_timed(
+    dataset: GraphXAIDataset,
+) -> None:
+    with seeded(0):
+        model = GSAT(dataset.num_node_features, 2, 8, 2).train(mode=False)
+    ways = {"ours": "gsat-mean", "theirs": lambda m, data: explain(m, data, method="gsat")}
+    found = evaluate(dataset, ways, model, timing=True)
+    columns = ["jaccard", "auroc", "edge_auroc_pooled"]
+    ours, theirs = found[columns].to_numpy()
+    assert ours == pytest.approx(theirs, abs=1e-6)
+    assert (found.ms_per_graph > 0).all()
+    every = evaluate(dataset, ["all"], model)
+    assert set(every.index) == {"gsat-mean", "gsat-max", "gsat-sum", "random", "degree", "oracle"}
+
+
+def test_functions_cannot_change_the_dataset(dataset: GraphXAIDataset) -> None:
+    before = dataset._data.x.clone()
+
+    def careless(data: Data) -> torch.Tensor:
+        data.x.zero_()
+        return degrees(data)
+
+    evaluate(dataset, {"careless": careless})
+    assert torch.equal(dataset._data.x, before)
 
 
 def test_explainers_do_not_see_the_rationale(dataset: GraphXAIDataset) -> None:
@@ -160,9 +191,12 @@ def bad_scores(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Data], n
     ("explainer", "message"),
     [
         (bad_scores(lambda s: s * np.nan), "scores of 'mine': nan at 0 of graph 0"),
-        (bad_scores(lambda s: s[1:]), r"scores of 'mine': expected \[\d+\] for graph 0, one a"),
+        (bad_scores(lambda s: s[1:]), r"scores of 'mine': expected \[\d+\] for graph 0, got"),
+        ([np.zeros(3)] * 4, r"scores of 'mine': expected 15 arrays, one a graph, got 4"),
+        (lambda model, data: 0, "is a function of a model and a graph; give a model"),
+        (lambda a, b, c: 0, r"expected fn\(data\) or fn\(model, data\), got another"),
         (bad_scores(np.zeros_like), "the same for all nodes of every graph, which ranks nothing"),
-        (np.zeros(7), r"scores of 'mine': expected \[\d+\], one score each, got \[7\]"),
+        (np.zeros(7), r"scores of 'mine': expected \[\d+\], those of 15 graphs one after"),
         ([np.zeros(3)] * 15, r"scores of 'mine': expected \[\d+\] for graph 0, got \[3\]"),
         ("bcoss", "unknown explainer 'bcoss'; did you mean 'bcos'"),
         ("gsat", "has several rows; choose one of gsat-mean, gsat-max, gsat-sum"),
@@ -191,7 +225,16 @@ def test_models_and_graphs_that_cannot_be_used_are_refused(
         evaluate(dataset, ["degree"], split="tests")
     train = GraphXAIDataset(root, "ba2motif", split="train")
     with pytest.raises(InputError, match="is loaded with split 'train', not 'test'"):
-        evaluate(train, ["degree"])
+        evaluate(train, ["degree"], split="test")
+    assert evaluate(train, "degree").loc["degree", "graphs"] == len(train)
+    with pytest.raises(InputError, match="faithfulness is to a model; give one"):
+        evaluate(dataset, ["degree"], faithfulness=True)
+    with pytest.raises(InputError, match="in training mode"):
+        evaluate(dataset, ["degree"], training, faithfulness=True)
+    with pytest.raises(InputError, match="model: expected a torch module, got int"):
+        evaluate(dataset, ["degree"], 42)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="dataset: expected a GraphXAIDataset, got list"):
+        evaluate([dataset[0]], ["degree"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has no test graphs here"):
         evaluate(dataset[dataset.get_idx_split()["train"]], ["degree"])
     changed = GraphXAIDataset(root, "ba2motif", transform=lambda data: data)
@@ -271,6 +314,8 @@ def test_files_that_make_no_sense_are_refused(file: ScoreFile, tmp_path: Path) -
         ("expected both or neither", {"edge_ptr": None}),
         ("node_scores: nan at 0", {"node_scores": file.node_scores * np.nan}),
         ("node_scores: expected", {"node_scores": file.node_scores[1:]}),
+        ("graph_id: expected whole numbers", {"graph_id": file.graph_id + 0.5}),
+        ("node_ptr: expected whole numbers", {"node_ptr": file.node_ptr.astype(float)}),
     ):
         with pytest.raises(InputError, match=message):
             changed(**values)
@@ -278,15 +323,15 @@ def test_files_that_make_no_sense_are_refused(file: ScoreFile, tmp_path: Path) -
     file.save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DamagedError, match="no explanation file, or a damaged one"):
+    with pytest.raises(InputError, match="no HDF5 file, or a damaged one"):
         ScoreFile.load(path)
     path.write_text("scores")
-    with pytest.raises(DamagedError, match="no explanation file"):
+    with pytest.raises(InputError, match="no HDF5 file"):
         ScoreFile.load(path)
     file.save(path)
     with h5py.File(path, "a") as f:
         f.attrs["version"] = 2
-    with pytest.raises(InputError, match="version 1, got version 2"):
+    with pytest.raises(InputError, match="version 1, got graphxai-data scores, version 2"):
         ScoreFile.load(path)
     file.save(path)
     with h5py.File(path, "a") as f:
@@ -307,7 +352,7 @@ def test_files_are_scored_on_the_command_line(
     file.save(path)
     result = cli("evaluate", "ba2motif", "--root", root, "--scores", path)
     assert result.exit_code == 0
-    assert "theirs.h5" in result.output
+    assert " theirs " in result.output
     assert "oracle" in result.output
     result = cli("evaluate", "ba2motif", "--root", root, "--scores", path, "--csv")
     table = pd.read_csv(io.StringIO(result.stdout), index_col="explainer")

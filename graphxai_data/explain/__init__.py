@@ -86,7 +86,7 @@ def explain(
         options: of the method, such as `fold_edges` (bcos), `steps`, `absolute`
             (integrated-gradients), `epochs`, `edge_to_node`, `seed` (gnn-explainer).
     """
-    name = method.replace("_", "-")
+    name = str(method).replace("_", "-")
     if name not in METHODS:
         raise InputError(f"unknown method '{method}'; {nearest(name, METHODS)}")
     inputs = Inputs.of(data, node)

@@ -4,11 +4,13 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Batch
 
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.metrics import top_rows
@@ -49,25 +51,37 @@ class Inputs(NamedTuple):
                 raise InputError(
                     f"data: expected a PyG Data or Batch with '{key}', got {type(data).__name__}"
                 )
-        x = data.x
+        x, attr, batch = data.x, getattr(data, "edge_attr", None), getattr(data, "batch", None)
         if not len(x):
             raise InputError("data: expected at least one node, got none; leave empty graphs out")
-        batch = getattr(data, "batch", None)
         if batch is None:
             batch = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-        graphs = int(getattr(data, "num_graphs", None) or int(batch.max()) + 1)
-        ids = getattr(data, "graph_id", None)
-        if ids is None:
-            ids = torch.arange(graphs)
-        if not torch.isfinite(x).all():
-            raise InputError("data: x has a value that is not finite; correct it first")
-        return cls(x, data.edge_index, getattr(data, "edge_attr", None), batch, graphs, ids, node)
+        graphs = int(batch.max()) + 1
+        if isinstance(data, Batch):  # graphs without nodes may be missing at the end of `batch`
+            graphs = max(graphs, data.num_graphs)
+        sizes = torch.bincount(batch, minlength=graphs)
+        if not sizes.all():
+            raise InputError(
+                f"data: graph {int((sizes == 0).nonzero()[0])} has no nodes; leave empty graphs out"
+            )
+        for key, value in (("x", x), ("edge_attr", attr)):
+            if value is not None and not torch.isfinite(value).all():
+                raise InputError(f"data: {key} has a value that is not finite; correct it first")
+        ids = torch.as_tensor(getattr(data, "graph_id", torch.arange(graphs))).flatten()
+        if len(ids) != graphs or ids.is_floating_point() or (ids < 0).any():
+            raise InputError(f"data: expected a graph_id from 0 for each of {graphs} graphs")
+        return cls(x, data.edge_index, attr, batch, graphs, ids, node)
 
     def check_fits(self, model: nn.Module) -> None:
-        """An `InputError` unless `node` is given where outputs are of nodes, and only there."""
+        """An `InputError` unless types are the model's, and a node is given where it needs one."""
+        wanted = {p.dtype for p in model.parameters() if p.is_floating_point()}
+        if wanted and self.x.dtype not in wanted:
+            raise InputError(
+                f"data: x is {self.x.dtype}, the model {wanted.pop()}; convert one of them"
+            )
         if getattr(model, "level", "graph") == "graph":
             if self.node is not None:
-                raise InputError("node: this model has one output a graph, none of nodes")
+                raise InputError("this model has one output a graph: there is no node to choose")
             return
         if self.node is None or self.graphs > 1:
             raise InputError("this model has an output for each node: give one graph, and a node")
@@ -172,19 +186,21 @@ class Explanation:
         """[n] bool, as few nodes of each graph as bring `fraction` of the response together.
 
         The response is the evidence in nodes, Σ node scores (paper, "Explanatory subgraphs from
-        contribution maps"). Where it is not positive, no set of nodes speaks for it: all are taken.
+        contribution maps"): without the bias, and without what additive edges carry unless it is
+        folded. Where it is not positive, no set of nodes speaks for it: all are taken.
         """
         finite_number("fraction", fraction, 0, 1)
         ptr, scores = self._ptr(), self._sortable()
-        graph = np.repeat(np.arange(self.graphs), np.diff(ptr))
-        order = np.lexsort((-scores, graph))
-        sums = np.insert(scores[order].cumsum(), 0, 0.0)
-        before = sums[:-1] - sums[ptr[graph]]
-        response = np.bincount(graph, weights=scores, minlength=self.graphs)
-        rank = np.arange(len(order)) - ptr[graph]
-        needed = (before <= fraction * response[graph]) & (scores[order] > 0) | (rank == 0)
         chosen = np.ones(len(scores), bool)
-        chosen[order] = needed | (response[graph] <= 0)
+        for first, last in pairwise(ptr):  # by itself, so that its sums do not depend on others
+            of_graph = scores[first:last]
+            response = of_graph.sum()
+            if response <= 0:
+                continue
+            order = np.argsort(-of_graph, kind="stable")
+            before = np.insert(of_graph[order].cumsum(), 0, 0.0)[:-1]
+            needed = (before <= fraction * response) & (of_graph[order] > 0)
+            chosen[first:last][order] = needed
         return self._flags(chosen)
 
     def _ptr(self) -> Any:
@@ -221,7 +237,10 @@ def chosen_target(logits: Tensor, target: int | Tensor | None) -> Tensor:
     """[g] the class to explain: the one given, for all or for each graph, or the predicted one."""
     if target is None:
         return logits.argmax(dim=1)
-    given = torch.as_tensor(target, device=logits.device)
+    try:
+        given = torch.as_tensor(target, device=logits.device)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"target: expected a class, or one a graph, got {target!r}") from None
     if given.is_floating_point() or given.dtype == torch.bool or given.ndim > 1:
         raise InputError(f"target: expected a class, or one a graph, got {target!r}")
     if given.ndim and len(given) != len(logits):
@@ -266,7 +285,7 @@ def check_ready(model: nn.Module) -> None:
     """An `InputError` unless a model is one, and in evaluation mode."""
     if not isinstance(model, nn.Module):
         raise InputError(f"model: expected a torch module, got {type(model).__name__}")
-    if model.training:
+    if any(module.training for module in model.modules()):
         raise InputError("model: in training mode, where dropout is random; call `eval` on it")
 
 

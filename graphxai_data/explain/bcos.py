@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain import Explanation as PyGExplanation
 from torch_geometric.explain.config import MaskType, ModelMode
@@ -18,6 +19,7 @@ from graphxai_data.explain.base import (
     Explanation,
     Inputs,
     Row,
+    check_ready,
     chosen_target,
     disclosed_bias,
     explained_value,
@@ -50,9 +52,15 @@ def contribution_map(
 
 
 def all_contribution_maps(
-    model: nn.Module, inputs: Inputs, row: Row = "logit"
+    model: nn.Module, data: Any, row: Row = "logit", node: int | None = None
 ) -> list[Explanation]:
-    """The contribution map of every class, from one forward pass and a backward pass each."""
+    """The contribution map of every class, from one forward pass and a backward pass each.
+
+    Arguments as for `explain`.
+    """
+    inputs = Inputs.of(data, node)
+    check_ready(model)
+    inputs.check_fits(model)
     with explanation_mode(_bcos(model)), torch.enable_grad():
         leaves, logits = _forward(model, inputs)
         bias = disclosed_bias(model, row)
@@ -94,11 +102,8 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         """The masks of PyG, filled with contributions."""
         if kwargs:
             raise InputError(f"unknown arguments {sorted(kwargs)}; known: edge_attr, batch, index")
-        if batch is None:
-            batch = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-        graphs = int(batch.max()) + 1
-        ids = torch.arange(graphs)
-        inputs = Inputs(x.detach(), edge_index, edge_attr, batch, graphs, ids, _number(index))
+        data = Data(x=x.detach(), edge_index=edge_index, edge_attr=edge_attr, batch=batch)
+        inputs = Inputs.of(data, _number(index))
         inputs.check_fits(model)
         if inputs.node is not None:
             target = target[[inputs.node]]
@@ -116,9 +121,10 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         return PyGExplanation(node_mask=nodes, edge_mask=edges if wanted else None)
 
     def supports(self) -> bool:
-        """Classification of graphs; masks that are not the same for all nodes."""
+        """Classification with a logit a class; masks that are not the same for all nodes."""
         kind, mode = self.explainer_config.node_mask_type, self.model_config.mode
-        return bool(mode != ModelMode.regression and kind != MaskType.common_attributes)
+        multiclass = mode == ModelMode.multiclass_classification
+        return bool(multiclass and kind != MaskType.common_attributes)
 
 
 def _number(index: int | Tensor | None) -> int | None:
@@ -138,9 +144,10 @@ def _bcos(model: nn.Module) -> nn.Module:
 
 def _forward(model: nn.Module, inputs: Inputs) -> tuple[list[Tensor], Tensor]:
     leaves = [inputs.x.detach().clone().requires_grad_()]
-    if inputs.edge_attr is not None:
-        leaves.append(inputs.edge_attr.detach().clone().requires_grad_())
-    edge_attr = leaves[1] if len(leaves) > 1 else None
+    edge_attr = inputs.edge_attr
+    if edge_attr is not None and edge_attr.is_floating_point():
+        edge_attr = edge_attr.detach().clone().requires_grad_()
+        leaves.append(edge_attr)
     return leaves, inputs.logits(model, x=leaves[0], edge_attr=edge_attr)
 
 

@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.disk import explained_disk_errors, write_atomically
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import InputError
 from graphxai_data.metrics import checked_scores
 
 FORMAT, VERSION = "graphxai-data scores", 1
-_TEXTS = ("format", "dataset", "content_sha256", "model_sha256", "explainer")
+_TEXTS = ("dataset", "content_sha256", "model_sha256", "explainer")
 _ARRAYS = ("graph_id", "node_ptr", "node_scores", "edge_ptr", "edge_scores")
 
 
@@ -58,16 +58,24 @@ class ScoreFile:
     model_sha256: str = ""
 
     def __post_init__(self) -> None:
+        if (self.edge_ptr is None) != (self.edge_scores is None):
+            raise InputError("edge_ptr and edge_scores: expected both or neither")
+        for key in ("graph_id", "node_ptr", "edge_ptr"):
+            numbers = getattr(self, key)
+            if numbers is not None and np.asarray(numbers).dtype.kind not in "iu":
+                raise InputError(f"{key}: expected whole numbers, got {numbers.dtype}")
         count = len(self.graph_id)
         if len(np.unique(self.graph_id)) != count:
             raise InputError("graph_id: a graph is there twice; expected each once")
-        if (self.edge_ptr is None) != (self.edge_scores is None):
-            raise InputError("edge_ptr and edge_scores: expected both or neither")
         for what in ("node", "edge"):
             ptr, scores = getattr(self, f"{what}_ptr"), getattr(self, f"{what}_scores")
             if ptr is None:
                 continue
-            if ptr.shape != (count + 1,) or ptr[0] != 0 or (np.diff(ptr) < 0).any():
+            if (
+                ptr.shape != (count + 1,)
+                or ptr[0] != 0
+                or (np.diff(ptr.astype(np.int64)) < 0).any()
+            ):
                 raise InputError(f"{what}_ptr: expected [{count + 1}], from 0 and never falling")
             checked_scores(scores, ptr, f"{what}_scores")
 
@@ -77,7 +85,7 @@ class ScoreFile:
         with h5py.File(buffer, "w", libver=("v110", "v110")) as file:
             file.attrs["version"] = VERSION
             file.attrs["format"] = FORMAT
-            for key in _TEXTS[1:]:
+            for key in _TEXTS:
                 file.attrs[key] = getattr(self, key)
             for key in _ARRAYS:
                 value = getattr(self, key)
@@ -89,19 +97,30 @@ class ScoreFile:
 
     @classmethod
     def load(cls, path: str | Path) -> "ScoreFile":
-        """Read a file; a `DamagedError` if it is none."""
+        """Read a file; an `InputError` if it is none, or makes no sense."""
         if not Path(path).is_file():
             raise InputError(f"{path}: no such file; expected one with scores")
         try:
             with h5py.File(path, "r") as file:
-                texts = {key: str(file.attrs[key]) for key in _TEXTS}
+                attributes = {key: _text(value) for key, value in file.attrs.items()}
                 arrays = {key: file[key][()] for key in _ARRAYS if key in file}
-                version = int(file.attrs["version"])
-        except (OSError, KeyError, ValueError, TypeError) as error:
-            raise DamagedError(f"{path}: no explanation file, or a damaged one ({error})") from None
-        if texts.pop("format") != FORMAT or version != VERSION:
-            raise InputError(f"{path}: expected {FORMAT}, version {VERSION}, got version {version}")
+        except (OSError, ValueError, TypeError) as error:
+            raise InputError(f"{path}: no HDF5 file, or a damaged one ({error})") from None
+        found = f"{attributes.get('format')}, version {attributes.get('version')}"
+        if found != f"{FORMAT}, version {VERSION}":
+            raise InputError(f"{path}: expected {FORMAT}, version {VERSION}, got {found}")
+        wanted = ("dataset", "content_sha256", "explainer")
+        missing = [key for key in wanted if key not in attributes]
+        missing += [key for key in _ARRAYS[:3] if key not in arrays]
+        if missing:
+            raise InputError(f"{path}: '{missing[0]}' is missing; docs/metrics.md has the format")
+        texts = {key: attributes[key] for key in wanted}
+        model = attributes.get("model_sha256", "")
         try:
-            return cls(**texts, **arrays)  # type: ignore[arg-type]
-        except (InputError, TypeError) as error:
+            return cls(**texts, **arrays, model_sha256=model)  # type: ignore[arg-type]
+        except InputError as error:
             raise InputError(f"{path}: {error}") from None
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

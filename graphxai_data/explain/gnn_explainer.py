@@ -66,8 +66,9 @@ def gnn_explainer(
         node_mask: learn a mask of node features, too; the paper has one of edges alone.
         node_scores: from "edges", or from "features" by their sum.
         edge_to_node: how edges make the scores of nodes.
-        seed: of the initial masks, drawn for each graph by itself, so that batches do not matter.
-        initial: the initial masks themselves.
+        seed: of the initial masks, drawn for each graph by itself: with a `graph_id`, as in all
+            our datasets, batches do not matter; without, a graph's place in its batch does.
+        initial: the initial masks themselves, instead of draws.
     """
     whole_number("epochs", epochs, 1, 10**6)
     finite_number("rate", rate, 0)
@@ -138,6 +139,8 @@ def _learned(
             weight = parts[0].mask.sigmoid()
             x = inputs.x * parts[1].mask.sigmoid() if len(parts) > 1 else inputs.x
             logits = inputs.logits(model, x=x, edge_weight=weight)
+            if logits.shape[1] < 2:
+                raise InputError("'gnn-explainer' keeps a class among several; got one logit")
             loss = nn.functional.cross_entropy(logits, target, reduction="sum")
             loss = loss + sum(part.penalty() for part in parts)
             masks = [part.mask for part in parts]

@@ -33,8 +33,8 @@ def input_x_gradient(
 ) -> Explanation:
     """Feature times gradient, summed over a node's features.
 
-    On a B-cos model this is not the contribution map, though its sum is the same: here the gradient
-    also goes through the dynamic weights.
+    On a B-cos model this is not the contribution map, though without edge features its sum is the
+    same: here the gradient also goes through the dynamic weights.
     """
     gradient, value, chosen = _gradient(model, inputs, target, row)
     bias = torch.full_like(value, disclosed_bias(model, row))

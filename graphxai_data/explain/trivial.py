@@ -17,7 +17,7 @@ from graphxai_data.seeds import MAX_SEED, rng_for, uniform
 
 
 def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
-    """[n] uniform draws, those of a graph a function of seed and graph alone."""
+    """[n] uniform draws, those of a graph a function of seed and `graph_id`, else its place."""
     whole_number("seed", seed, 0, MAX_SEED)
     sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).tolist()
     draws = [

@@ -4,7 +4,7 @@ Where a choice decides the rank of an explainer, every choice is a row of its ow
 explained, whether signs count, and how scores of edges become scores of nodes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -46,6 +46,15 @@ class Variant:
     paper: str = ""
     generators: tuple[str, ...] = ()
 
+    def options_for(self, recipe: Recipe, seed: int = 0) -> dict[str, Any]:
+        """Options for `explain`, with what only the dataset or the run knows."""
+        options = dict(self.options)
+        if self.method == "halogen-closeness":
+            options["atoms"] = recipe.params.atoms
+        if self.method in ("random", "gnn-explainer"):
+            options["seed"] = seed
+        return options
+
 
 def _by_rule(name: str, kind: Kind, what: str) -> tuple[Variant, ...]:
     return tuple(
@@ -76,7 +85,7 @@ VARIANTS = (
     ),
     Variant(
         "bcos-input-x-gradient", "input-x-gradient", "bcos",
-        "input times plain gradient of a B-cos model: its sum is the same, its map is not",
+        "input times plain gradient of a B-cos model: not its map, even where sums are the same",
     ),
     Variant(
         "integrated-gradients", "integrated-gradients", "relu",
@@ -121,13 +130,6 @@ VARIANTS = (
 )  # fmt: skip
 
 
-def kind_of_name(model: str) -> Kind:
-    """The same of a model by its name in the zoo."""
-    if model == "gsat":
-        return "gsat"
-    return "bcos" if model.startswith("bcos-") else "relu"
-
-
 def kind_of(model: nn.Module | None) -> Kind:
     """What kind of explainers a model is for."""
     if model is None:
@@ -153,14 +155,12 @@ def variants_for(model: nn.Module | None, recipe: Recipe) -> list[Variant]:
     return found
 
 
-def chosen_variants(names: tuple[str, ...]) -> list[Variant]:
-    """The rows of these names; "all" is all of them, "gsat" those of all its rules."""
+def chosen_variants(names: Iterable[str]) -> list[Variant]:
+    """The rows of these names; "all" is all of them, and "gsat" all of that method."""
     chosen: list[Variant] = []
-    for name in names:
-        new = [
-            v for v in VARIANTS
-            if name in ("all", v.name) or (v.rule and v.name == f"{name}-{v.rule}")
-        ]  # fmt: skip
+    for name in [names] if isinstance(names, str) else names:
+        new = [v for v in VARIANTS if name in ("all", v.name)]
+        new = new or [v for v in VARIANTS if v.method == name]
         if not new:
             known = ("all", *(v.name for v in VARIANTS))
             raise InputError(f"unknown explainer '{name}'; {nearest(name, known)}")

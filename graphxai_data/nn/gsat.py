@@ -86,6 +86,7 @@ class GSAT(nn.Module):
             made.readout = nn.Identity()
             return made
 
+        self.level = level
         self.backbone = backbone()
         self.encoder = backbone() if own_encoder else None
         half = max(1, hidden // 2)

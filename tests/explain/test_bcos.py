@@ -9,7 +9,7 @@ from torch_geometric.explain import Explainer
 
 from graphxai_data import explain
 from graphxai_data.errors import InputError
-from graphxai_data.explain import BcosExplainer, Inputs, all_contribution_maps
+from graphxai_data.explain import BcosExplainer, all_contribution_maps
 from graphxai_data.nn import GIN, BcosGIN, BcosGINE
 from tests.nn.test_gin import BATCH, BONDS, CLASSES, EDGES, FEATURES, dynamic_matrices, settled
 
@@ -87,7 +87,7 @@ def test_a_plain_gradient_adds_up_too_but_is_another_map() -> None:
 
 def test_contrast_is_the_target_minus_the_mean_of_the_others() -> None:
     model, data = some_model("additive"), some_batch()
-    every = all_contribution_maps(model, Inputs.of(data))
+    every = all_contribution_maps(model, data)
     assert [int(e.target[0]) for e in every] == list(range(CLASSES))
     found = explain(model, data, 1, row="contrast")
     for part in ("node_scores", "feature_scores", "edge_scores", "logit"):
@@ -173,7 +173,7 @@ def test_a_node_level_model_is_explained_a_node_at_a_time() -> None:
             explain(model, one, **options)
     with pytest.raises(InputError, match="give one graph"):
         explain(model, data, node=0)
-    with pytest.raises(InputError, match="one output a graph, none of nodes"):
+    with pytest.raises(InputError, match="one output a graph: there is no node to choose"):
         explain(some_model(None), one, node=0)
 
 
@@ -197,7 +197,9 @@ def test_explaining_leaves_model_and_data_as_they_were() -> None:
         ("target: expected a class from 0 to 3, got -1", {"target": -1}),
         ("target: expected 2 classes, one a graph, got 3", {"target": torch.tensor([0, 1, 2])}),
         ("target: expected a class, or one a graph, got 1.5", {"target": 1.5}),
+        ("target: expected a class, or one a graph, got 'a'", {"target": "a"}),
         ("unknown method 'bcoss'; did you mean 'bcos'?", {"method": "bcoss"}),
+        ("unknown method 'None'", {"method": None}),
         ("row: expected one of logit, contrast, got 'both'", {"row": "both"}),
         ("'bcos' has no option 'fold'; known: fold_edges", {"fold": True}),
         ("'gsat' shows the attention of a GSAT; BcosGIN has none", {"method": "gsat"}),
@@ -231,6 +233,22 @@ def test_graphs_that_cannot_be_explained_are_refused() -> None:
     data = some_batch()
     data.x[0, 0] = torch.nan
     with pytest.raises(InputError, match="x has a value that is not finite"):
+        explain(model, data)
+    with pytest.raises(InputError, match="x is torch.float32, the model torch.float64"):
+        explain(model, some_batch(torch.float))
+    with pytest.raises(InputError, match="x is torch.int64"):
+        explain(model, Data(x=torch.ones(2, FEATURES).long(), edge_index=EDGES[:, :1]))
+    holes = Batch.from_data_list([Data(x=torch.ones(n, FEATURES).double()) for n in (2, 0)])
+    holes.edge_index = torch.zeros(2, 0).long()
+    with pytest.raises(InputError, match="graph 1 has no nodes"):
+        explain(model, holes)
+    data = some_batch()
+    data.graph_id = torch.tensor([1])
+    with pytest.raises(InputError, match="expected a graph_id from 0 for each of 2 graphs"):
+        explain(model, data)
+    data = some_batch()
+    data.edge_attr[0, 0] = torch.nan
+    with pytest.raises(InputError, match="edge_attr has a value that is not finite"):
         explain(model, data)
     data = some_batch()
     data.x = data.x[:, :2]

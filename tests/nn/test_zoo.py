@@ -7,6 +7,7 @@ import torch
 import graphxai_data.cli_models as cli
 import graphxai_data.nn.zoo as zoo
 from graphxai_data.errors import InputError
+from graphxai_data.explain.variants import VARIANTS
 from graphxai_data.generators import GENERATORS
 from graphxai_data.nn import GIN, GSAT, BcosGIN, BcosGINE
 from graphxai_data.nn.zoo import CONFIGURATIONS, MODELS, Settings, make_model
@@ -110,8 +111,9 @@ def test_unknown_names_and_impossible_values_are_refused(
         Settings.named(*arguments)  # type: ignore[arg-type]
 
 
-def test_the_command_line_names_all_models() -> None:
+def test_the_command_line_names_all_models_and_explainers() -> None:
     assert ", ".join(MODELS) == cli._MODEL_NAMES
+    assert ", ".join(variant.name for variant in VARIANTS) == cli._EXPLAINERS
 
 
 def test_models_that_need_edge_features_are_refused_without() -> None:
