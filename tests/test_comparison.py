@@ -252,3 +252,50 @@ def test_bad_usage_is_one_clear_line(
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_what_is_kept_grows_and_tables_do_not_depend_on_it(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    def run(**options: object) -> tuple[set[str], list[str]]:
+        told: list[str] = []
+        found = compare(
+            dataset, ("bcos-gin",), ("bcos", "bcos-contrast"), (0,), tmp_path, changes=SMALL,
+            told=lambda what, *_: told.append(what), **options,
+        )  # fmt: skip
+        return set(found.rows[0]), [what for what in told if "training" not in what]
+
+    plain, first = run(timing=False)
+    assert "ms_per_graph" not in plain
+    timed, second = run()
+    faithful, third = run(timing=False, faithfulness=True)
+    assert timed - plain == {
+        "ms_per_graph", "ms_per_graph_batched", "ms_forward_batched", "timed_on", "timed_threads",
+    }  # fmt: skip
+    assert "retrained_accuracy" in faithful - plain
+    valid, fourth = run(split="valid", timing=False)
+    assert valid == plain
+    assert all((first, second, third, fourth))
+    for options, wanted in (
+        ({"timing": False}, plain),
+        ({}, timed),
+        ({"timing": False, "faithfulness": True}, faithful),
+        ({"split": "valid", "timing": False}, plain),
+    ):
+        assert run(**options) == (wanted, [])
+    run(timing=False, save_scores=tmp_path / "scores")  # scores anew, nothing is forgotten
+    assert run(faithfulness=True) == (faithful | timed, [])
+
+
+def test_times_are_taken_again_under_other_conditions(
+    dataset: GraphXAIDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> dict[str, object]:
+        return compare(dataset, ("bcos-gin",), ("bcos",), (0,), tmp_path, changes=SMALL).rows[0]
+
+    before = run()
+    assert run() == before
+    monkeypatch.setattr(
+        "graphxai_data.study.conditions", lambda model: {"timed_on": "cpu", "timed_threads": 99}
+    )
+    assert run()["ms_per_graph"] != before["ms_per_graph"]

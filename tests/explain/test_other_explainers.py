@@ -15,7 +15,7 @@ from torch_geometric.utils import to_networkx
 
 from graphxai_data import explain
 from graphxai_data.errors import InputError
-from graphxai_data.explain import METHODS, Inputs, gradients, nodes_from_edges
+from graphxai_data.explain import METHODS, Explanation, Inputs, gradients, nodes_from_edges
 from graphxai_data.explain.gnn_explainer import Masks, gnn_explainer
 from graphxai_data.nn import GIN, GINE, GSAT, BcosGIN, DeepSets
 
@@ -265,3 +265,34 @@ def test_what_cannot_be_done_is_refused() -> None:
 
 def test_methods_have_one_name_each() -> None:
     assert len(set(METHODS)) == len(METHODS) == 12
+
+
+def test_node_level_gsat_is_explained_a_node_at_a_time() -> None:
+    model = GSAT(FEATURES, CLASSES, 8, 2, level="node").double().train(mode=False)
+    graph = some_graph(7, 1)
+    found = explain(model, graph, method="gsat", node=3)
+    torch.testing.assert_close(found.logit[0], model(graph.x, graph.edge_index)[3].max())
+    with pytest.raises(InputError, match="give one graph, and a node"):
+        explain(model, graph, method="gsat")
+
+
+def test_one_logit_leaves_gnn_explainer_nothing_to_keep() -> None:
+    model = GIN(FEATURES, 1, 8, 2).double().train(mode=False)
+    with pytest.raises(InputError, match="keeps a class among several; got one logit"):
+        explain(model, some_batch(), method="gnn-explainer")
+
+
+def test_the_fewest_nodes_of_a_graph_do_not_depend_on_other_graphs() -> None:
+    draws = np.random.default_rng(0)
+    for _ in range(200):
+        small = torch.from_numpy(draws.integers(-3, 9, 6) / 10)
+        large = torch.from_numpy(draws.normal(size=5) * 1000)
+        edges = torch.zeros(2, 0).long()
+        alone = Explanation(
+            small, None, None, None, None, None, torch.zeros(6).long(), edges[0]
+        ).smallest_set(0.5)
+        batch = torch.tensor([0] * 5 + [1] * 6)
+        both = Explanation(
+            torch.cat([large, small]), None, None, None, None, None, batch, edges[0]
+        ).smallest_set(0.5)
+        assert torch.equal(both[5:], alone)
