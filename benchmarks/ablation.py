@@ -50,8 +50,8 @@ STUDIES = [
             "selected by accuracy": {"select": "accuracy"},
             "B = 1": {"b": 1.0},
             "B = 1.5": {"b": 1.5},
+            "B = 2": {"b": 2.0},
             "B = 2.5": {"b": 2.5},
-            "B = 3": {"b": 3.0},
         },
     ),
     Study(
@@ -63,6 +63,7 @@ STUDIES = [
             "additive edges": {"edges": "additive"},
             "dropout 0.5": {"dropout": 0.5},
             "no logit bias": {"logit_bias": 0.0},
+            "logit bias -6": {"logit_bias": -6.0},
             "initial logits not scaled": {"calibrate": False},
             "RMS normalisation": {"norm": "rms"},
             "cross-entropy, no bias": CROSS_ENTROPY,

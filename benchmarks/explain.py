@@ -43,17 +43,23 @@ def milliseconds(run: Callable[[], object], rounds: int) -> float:
 
 def ratios(dataset: GraphXAIDataset) -> dict[str, float]:
     """Milliseconds a graph as ratios to a batched contribution map."""
-    shape = {"in_features": dataset.num_node_features, "edge_features": 0}
-    shape["classes"] = dataset.num_classes
-    settings = Settings.named("bcos-gin", "ba2motif", "paper")
-    model = make_model("bcos-gin", settings.architecture, **shape).train(mode=False)
-    peer = Peer(shape["in_features"], shape["classes"]).train(mode=False)
+    name = "bcos-gine" if dataset.num_edge_features else "bcos-gin"
+    settings = Settings.named(name, dataset.manifest.load_recipe().generator, "paper")
+    model = make_model(
+        name,
+        settings.architecture,
+        in_features=dataset.num_node_features,
+        edge_features=dataset.num_edge_features,
+        classes=dataset.num_classes,
+    ).train(mode=False)
+    # Without edge features, and half as wide as B-cos GINE: the peers have the easier task there.
+    peer = Peer(dataset.num_node_features, dataset.num_classes).train(mode=False)
     batches = list(islice(BatchLoader(dataset, 64), BATCHES))
 
     def forward() -> None:
         with torch.no_grad():
             for b in batches:
-                model(b.x, b.edge_index, None, b.batch)
+                model(b.x, b.edge_index, b.edge_attr, b.batch)
 
     def maps() -> None:
         for b in batches:
