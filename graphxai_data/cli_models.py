@@ -357,7 +357,7 @@ def _study_progress() -> Iterator["Report"]:
 
         def told(what: str, done: int, total: int, seconds: float) -> None:
             nonlocal doing, last
-            left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min in all"
+            left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min left"
             bar(done, total, what + left)
             late = time.monotonic() - last > _SECONDS_BETWEEN_LINES
             if not sys.stderr.isatty() and (what != doing or late):
