@@ -103,11 +103,10 @@ def explain(
             )
         return _OF_MODELS[name](model, inputs, target, row=row, **options)
     scores = _mask_of(data) if function is None else function(inputs, **options)
-    value = chosen = bias = None
+    value = chosen = None
     if model is not None:
         value, chosen = explained_outputs(model, inputs, target, row)
-        bias = torch.zeros_like(value)
-    return Explanation(scores, None, None, bias, value, chosen, inputs.batch, inputs.edge_graph)
+    return inputs.explained(scores, value, chosen)
 
 
 def _check_options(name: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> None:

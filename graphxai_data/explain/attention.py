@@ -43,13 +43,4 @@ def attention(
     chosen = chosen_target(logits, target)
     value = explained_value(logits, chosen, row)
     nodes = nodes_from_edges(found.attention, inputs.edge_index, len(inputs.x), edge_to_node)
-    return Explanation(
-        node_scores=nodes,
-        feature_scores=None,
-        edge_scores=found.attention,
-        bias=torch.zeros_like(value),
-        logit=value,
-        target=chosen,
-        batch=inputs.batch,
-        edge_graph=inputs.edge_graph,
-    )
+    return inputs.explained(nodes, value, chosen, edges=found.attention)

@@ -92,6 +92,22 @@ class Inputs(NamedTuple):
         """[m] the graph of every edge."""
         return self.batch.index_select(0, self.edge_index[0])
 
+    def explained(
+        self,
+        nodes: Tensor,
+        value: Tensor | None,
+        target: Tensor | None,
+        *,
+        features: Tensor | None = None,
+        edges: Tensor | None = None,
+        bias: float | Tensor = 0.0,
+    ) -> "Explanation":
+        """An `Explanation` of these graphs; `value` and `target` are None without a model."""
+        of_graphs = None if value is None else torch.as_tensor(bias).to(value).expand_as(value)
+        return Explanation(
+            nodes, features, edges, of_graphs, value, target, self.batch, self.edge_graph
+        )
+
     def logits(self, model: nn.Module, **changed: Any) -> Tensor:
         """[g, c] of a model, with some of the inputs changed, or an `edge_weight` [m].
 

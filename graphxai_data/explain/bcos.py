@@ -165,13 +165,7 @@ def _map(
     of_edges = None
     if len(leaves) > 1 and gradients[1] is not None:
         of_edges = (leaves[1] * gradients[1]).detach().sum(dim=1)
-    return Explanation(
-        node_scores=features.sum(dim=1),
-        feature_scores=features,
-        edge_scores=of_edges,
-        bias=torch.full_like(value.detach(), bias),
-        logit=value.detach(),
-        target=target,
-        batch=inputs.batch,
-        edge_graph=inputs.edge_graph,
+    nodes = features.sum(dim=1)
+    return inputs.explained(
+        nodes, value.detach(), target, features=features, edges=of_edges, bias=bias
     )

@@ -87,16 +87,7 @@ def gnn_explainer(
         nodes = masks.features.sum(dim=1)
     else:
         nodes = nodes_from_edges(masks.edges, inputs.edge_index, len(inputs.x), edge_to_node)
-    return Explanation(
-        node_scores=nodes,
-        feature_scores=masks.features,
-        edge_scores=masks.edges,
-        bias=torch.zeros_like(value),
-        logit=value,
-        target=chosen,
-        batch=inputs.batch,
-        edge_graph=inputs.edge_graph,
-    )
+    return inputs.explained(nodes, value, chosen, features=masks.features, edges=masks.edges)
 
 
 def initial_masks(inputs: Inputs, seed: int, node_mask: bool) -> Masks:

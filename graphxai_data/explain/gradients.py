@@ -25,7 +25,8 @@ def saliency(
 ) -> Explanation:
     """|gradient| of every node feature, summed over a node's features."""
     gradient, value, chosen = _gradient(model, inputs, target, row)
-    return _explanation(gradient.abs(), torch.zeros_like(value), value, chosen, inputs)
+    scores = gradient.abs()
+    return inputs.explained(scores.sum(dim=1), value, chosen, features=scores)
 
 
 def input_x_gradient(
@@ -37,8 +38,8 @@ def input_x_gradient(
     same: here the gradient also goes through the dynamic weights.
     """
     gradient, value, chosen = _gradient(model, inputs, target, row)
-    bias = torch.full_like(value, disclosed_bias(model, row))
-    return _explanation(inputs.x * gradient, bias, value, chosen, inputs)
+    scores, bias = inputs.x * gradient, disclosed_bias(model, row)
+    return inputs.explained(scores.sum(dim=1), value, chosen, features=scores, bias=bias)
 
 
 def integrated_gradients(
@@ -80,7 +81,8 @@ def integrated_gradients(
         of_steps = gradient.view(len(where), *inputs.x.shape)
         mean += torch.einsum("s,snp->np", weight, of_steps)
     scores = inputs.x * mean
-    return _explanation(scores.abs() if absolute else scores, bias, value, chosen, inputs)
+    scores = scores.abs() if absolute else scores
+    return inputs.explained(scores.sum(dim=1), value, chosen, features=scores, bias=bias)
 
 
 def _repeated(inputs: Inputs, scales: Tensor) -> tuple[Tensor, Inputs]:
@@ -113,18 +115,3 @@ def _gradient(
         value = explained_value(logits, chosen, row)
         (gradient,) = torch.autograd.grad(value.sum(), x)
     return gradient.detach(), value.detach(), chosen
-
-
-def _explanation(
-    features: Tensor, bias: Tensor, logit: Tensor, target: Tensor, inputs: Inputs
-) -> Explanation:
-    return Explanation(
-        node_scores=features.sum(dim=1),
-        feature_scores=features,
-        edge_scores=None,
-        bias=bias,
-        logit=logit,
-        target=target,
-        batch=inputs.batch,
-        edge_graph=inputs.edge_graph,
-    )
