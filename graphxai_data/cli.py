@@ -1,4 +1,4 @@
-"""Command line: with `cli_models.py` and `console.py`, all that prints.
+"""Command line: with `cli_train.py`, `cli_evaluate.py` and `console.py`, all that prints.
 
 Results go to stdout, progress and errors to stderr.
 """
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graphxai_data import __version__
-from graphxai_data.cli_models import evaluate, train
+from graphxai_data.cli_evaluate import evaluate
+from graphxai_data.cli_train import train
 from graphxai_data.console import json_option, print_table, progress_bar, root_option
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 

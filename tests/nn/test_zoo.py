@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 import torch
 
-import graphxai_data.cli_models as cli
 import graphxai_data.nn.zoo as zoo
+from graphxai_data.cli_evaluate import EXPLAINER_NAMES
+from graphxai_data.cli_train import MODEL_NAMES
 from graphxai_data.errors import InputError
 from graphxai_data.explain.variants import VARIANTS
 from graphxai_data.generators import GENERATORS
@@ -112,8 +113,8 @@ def test_unknown_names_and_impossible_values_are_refused(
 
 
 def test_the_command_line_names_all_models_and_explainers() -> None:
-    assert ", ".join(MODELS) == cli._MODEL_NAMES
-    assert ", ".join(variant.name for variant in VARIANTS) == cli._EXPLAINERS
+    assert ", ".join(MODELS) == MODEL_NAMES
+    assert ", ".join(variant.name for variant in VARIANTS) == EXPLAINER_NAMES
 
 
 def test_models_that_need_edge_features_are_refused_without() -> None:

@@ -1,17 +1,25 @@
-"""The commands about models: `train` and `evaluate`."""
+"""The command `evaluate`."""
 
 import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.console import json_option, print_table, progress_bar, root_option
+from graphxai_data.cli_train import (
+    MODEL_NAMES,
+    SECONDS_BETWEEN_LINES,
+    config_option,
+    parse_seeds,
+    parse_setting,
+    training_options,
+)
+from graphxai_data.console import json_option, print_table, progress_bar
 from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,141 +27,16 @@ if TYPE_CHECKING:
 
     from graphxai_data.comparison import Report
     from graphxai_data.dataset import GraphXAIDataset
-    from graphxai_data.nn.zoo import Training
-    from graphxai_data.train import Progress as TrainingProgress
-    from graphxai_data.training_state import Epoch
 
-_MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
-_EXPLAINERS = (
+EXPLAINER_NAMES = (
     "bcos, bcos-contrast, bcos-folded, bcos-input-x-gradient, integrated-gradients, "
     "integrated-gradients-contrast, integrated-gradients-abs, gnn-explainer-mean, "
     "gnn-explainer-max, gnn-explainer-sum, gnn-explainer-features, saliency, input-x-gradient, "
     "gsat-mean, gsat-max, gsat-sum, random, degree, feature-norm, intensity, halogen-closeness, "
     "oracle"
 )
-_MOST_SEEDS = 1000
-_SECONDS_BETWEEN_LINES = 5
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
-
-_config_option = click.option(
-    "--config", default="default", show_default=True, help="default, or paper: as it was published."
-)
-
-
-def _training_options(command: Callable[..., None]) -> Callable[..., None]:
-    """What `train` and `evaluate` have in common."""
-    for option in reversed(
-        (
-            click.option(
-                "--set",
-                "changes",
-                metavar="KEY=VALUE",
-                multiple=True,
-                help="Another value for a setting, such as b=2.5 or epochs=20; may be given more "
-                "than once.",
-            ),
-            click.option(
-                "--data-seed", type=int, default=0, show_default=True, help="Which build to use."
-            ),
-            root_option,
-            click.option(
-                "--out",
-                type=click.Path(path_type=Path),
-                default=Path("runs"),
-                show_default=True,
-                help="Folder of all trainings.",
-            ),
-            click.option(
-                "--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …"
-            ),
-            click.option("--threads", type=int, help="CPU threads.  [default: all cores]"),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-@click.command()
-@click.argument("name")
-@click.option("--model", default="bcos-gin", show_default=True, help=f"One of {_MODEL_NAMES}.")
-@_config_option
-@click.option(
-    "--seed", "seeds", default="0", show_default=True, help="Of the training; 0-4 for five of them."
-)
-@_training_options
-@click.option("--force", is_flag=True, help="Discard an earlier training in the same place.")
-@json_option
-def train(
-    name: str,
-    model: str,
-    config: str,
-    seeds: str,
-    changes: tuple[str, ...],
-    data_seed: int,
-    root: Path,
-    out: Path,
-    device: str,
-    threads: int | None,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Train a reference model on dataset NAME (see `list`), which is built first if need be.
-
-    Keeps the weights that are best on validation, and measures them on test graphs at the end. A
-    training that was stopped goes on after its last whole epoch, with the same result; one that is
-    finished is kept.
-    """
-    import torch
-
-    from graphxai_data.dataset import GraphXAIDataset
-    from graphxai_data.errors import whole_number
-    from graphxai_data.train import run_folder
-    from graphxai_data.train import train as run_train
-
-    if threads is not None:
-        torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
-    numbers = _parse_seeds(seeds)
-    values = dict(map(_parse_setting, changes))
-    dataset = GraphXAIDataset(root, name, data_seed)
-    results = []
-    for seed in numbers:
-        with _training_progress(f"{model} on {dataset.name}, seed {seed}") as progress:
-            _, card = run_train(
-                dataset,
-                model,
-                config,
-                seed,
-                out,
-                changes=values,
-                device=device,
-                force=force,
-                progress=progress,
-            )
-        folder = run_folder(out, model, dataset.name, seed)
-        results.append({"seed": seed, "folder": str(folder), "scores": card.scores, **card.run})
-    if as_json:
-        click.echo(json.dumps(results, indent=2))
-    else:
-        _show_trainings(results)
-
-
-def _show_trainings(results: list[dict[str, Any]]) -> None:
-    import statistics
-
-    headers = ("seed", "epochs", "best", "valid loss", "valid F1", "test accuracy", "test F1")
-    columns = [("valid", "loss"), ("valid", "f1"), ("test", "accuracy"), ("test", "f1")]
-    rows = []
-    for result in results:
-        scores = [f"{result['scores'][split][key]:.4f}" for split, key in columns]
-        rows.append([*(str(result[k]) for k in ("seed", "epochs", "best_epoch")), *scores])
-    if len(results) > 1:
-        values = [[r["scores"][split][key] for r in results] for split, key in columns]
-        cells = [f"{statistics.mean(v):.4f} ± {statistics.stdev(v):.4f}" for v in values]
-        rows.append(["all", "", "", *cells])
-    print_table(headers, rows)
-    for result in results:
-        click.echo(result["folder"])
 
 
 @click.command()
@@ -162,7 +45,7 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
     "--model",
     "models",
     multiple=True,
-    help=f"One of {_MODEL_NAMES}; may be given more than once.  [default: B-cos, its ReLU twin "
+    help=f"One of {MODEL_NAMES}; may be given more than once.  [default: B-cos, its ReLU twin "
     "and GSAT]",
 )
 @click.option(
@@ -171,11 +54,11 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
     multiple=True,
     default=("all",),
     show_default=True,
-    help=f"A row of the table: {_EXPLAINERS}; or gnn-explainer or gsat for all of theirs; may be "
+    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of theirs; may be "
     "given more than once.",
 )
 @click.option("--seeds", default="0-4", show_default=True, help="Of the trainings, as 0-4 or 0,2.")
-@_config_option
+@config_option
 @click.option("--split", default="test", show_default=True, help="Whose graphs are explained.")
 @click.option(
     "--scores",
@@ -198,7 +81,7 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
     type=click.Path(path_type=Path),
     help="Write an explanation file for each row into this folder.",
 )
-@_training_options
+@training_options
 @click.option("--force", is_flag=True, help="Measure anew what is known already.")
 @click.option("--csv", "as_csv", is_flag=True, help="A line for each explainer, model and seed.")
 @json_option
@@ -241,7 +124,7 @@ def evaluate(
     given = _given_options()
     if threads is not None:
         torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
-    numbers, values = _parse_seeds(seeds, "--seeds"), dict(map(_parse_setting, changes))
+    numbers, values = parse_seeds(seeds, "--seeds"), dict(map(parse_setting, changes))
     dataset = GraphXAIDataset(root, name, data_seed)
     if files:
         _refuse(given, "--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes")
@@ -359,7 +242,7 @@ def _study_progress() -> Iterator["Report"]:
             nonlocal doing, last
             left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min left"
             bar(done, total, what + left)
-            late = time.monotonic() - last > _SECONDS_BETWEEN_LINES
+            late = time.monotonic() - last > SECONDS_BETWEEN_LINES
             if not sys.stderr.isatty() and (what != doing or late):
                 doing, last = what, time.monotonic()
                 click.echo(f"{what}: {done} of {total}{left}", err=True)
@@ -367,68 +250,9 @@ def _study_progress() -> Iterator["Report"]:
         yield told
 
 
-@contextmanager
-def _training_progress(title: str) -> Iterator["TrainingProgress"]:
-    """A bar on a terminal; elsewhere a line an epoch, at most one every few seconds."""
-    with progress_bar(title, "epochs") as bar:
-        last = time.monotonic()
-
-        def show(history: "list[Epoch]", settings: "Training") -> None:
-            nonlocal last
-            from graphxai_data.train import best_epoch
-
-            epoch, done = history[-1], len(history)
-            best = best_epoch(settings, history) + 1
-            scores = (
-                f"loss {epoch.train_loss:.4f}, valid loss {epoch.valid['loss']:.4f}, "
-                f"accuracy {epoch.valid['accuracy']:.4f}, best epoch {best}"
-            )
-            bar(done, settings.epochs, f"{title}: {scores}")
-            if not sys.stderr.isatty() and time.monotonic() - last > _SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                recent = [e.seconds for e in history[-5:]]
-                left = (settings.epochs - done) * sum(recent) / len(recent)
-                place = f"epoch {done} of {settings.epochs}"
-                click.echo(f"{title}: {place}, {scores}, at most {left:.0f} s left", err=True)
-
-        yield show
-
-
-def _parse_seeds(text: str, option: str = "--seed") -> list[int]:
-    """Seeds from "3", "0-4" or "0,2,5"."""
-    seeds: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dash, last = part.partition("-")
-            new = range(int(first), int(last if dash else first) + 1)
-            if not new or len(seeds) + (new[-1] - new[0]) >= _MOST_SEEDS:
-                raise ValueError
-            seeds += new
-    except ValueError:
-        seeds = []
-    if not seeds:
-        raise InputError(
-            f"{option}: expected a number, or up to {_MOST_SEEDS} as in 0-4 or 0,2,5; got '{text}'"
-        )
-    return list(dict.fromkeys(seeds))
-
-
 def _parse_sweep(text: str) -> tuple[str, list[Any]]:
     key, equals, listed = text.partition("=")
     values = listed.split(",")
     if not (key and equals and all(values)):
         raise InputError(f"--sweep: expected KEY=V1,V2,…, got '{text}'")
-    return key, [_parse_setting(f"{key}={value}")[1] for value in values]
-
-
-def _parse_setting(text: str) -> tuple[str, Any]:
-    import tomllib
-
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise InputError(f"--set: expected KEY=VALUE, got '{text}'")
-    try:
-        parsed: Any = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value  # a word needs no quotes
-    return key.strip(), parsed
+    return key, [parse_setting(f"{key}={value}")[1] for value in values]
