@@ -154,7 +154,11 @@ def evaluate(
         return
     from graphxai_data.report import comparison_table as tables
 
-    click.echo(f"{dataset.name}, {split} graphs; mean ± standard deviation of {len(numbers)} seeds")
+    device_used, threads_used = found.conditions["device"], found.conditions["threads"]
+    click.echo(
+        f"{dataset.name}, {split} graphs; mean ± standard deviation over seeds {seeds}; "
+        f"milliseconds on {device_used}, threads: {threads_used}"
+    )
     print_table(tables.HEADERS, tables.table_rows(found), wrap=False)
     if faithfulness:
         print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(found), wrap=False)
