@@ -165,7 +165,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_best_weights(
     bad: str, dataset: GraphXAIDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = 0
-    usual = train_module._loss
+    usual = train_module.training_loss
 
     def diverging(model: torch.nn.Module, batch: object, loss: str) -> torch.Tensor:
         nonlocal calls
@@ -176,7 +176,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_best_weights(
         # The square root of zero is finite, and its gradient is not.
         return value * math.inf if bad == "loss" else value + (0 * value).sqrt()
 
-    monkeypatch.setattr(train_module, "_loss", diverging)
+    monkeypatch.setattr(train_module, "training_loss", diverging)
     steps = -(-len(dataset.get_idx_split()["train"]) // 16)
     where = f"in batch {14 % steps + 1}, is not finite in epoch {14 // steps + 1}"
     message = rf"{where}; the weights of epoch \d+, the best so far, are kept"
@@ -188,7 +188,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_best_weights(
     card = read_card(folder)
     assert not card.complete
     assert set(card.scores) == {"valid"}
-    monkeypatch.setattr(train_module, "_loss", usual)
+    monkeypatch.setattr(train_module, "training_loss", usual)
     _, card = train(dataset, "gin", out=tmp_path, changes={**SMALL, "epochs": 9})
     assert card.complete
 
@@ -196,8 +196,8 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_best_weights(
 def test_a_loss_that_is_not_finite_at_once_leaves_nothing(
     dataset: GraphXAIDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = train_module._loss
-    monkeypatch.setattr(train_module, "_loss", lambda *a: usual(*a) * math.nan)
+    usual = train_module.training_loss
+    monkeypatch.setattr(train_module, "training_loss", lambda *a: usual(*a) * math.nan)
     message = "in batch 1, is not finite in epoch 1; nothing was learned before; look at features"
     with pytest.raises(CheckFailedError, match=message):
         train(dataset, "gin", out=tmp_path, changes=SMALL)
