@@ -256,6 +256,26 @@ class MNIST75sp(_NamedDataset):
     _recipe = "mnist75sp"
 
 
+class NCI1(_NamedDataset):
+    """NCI1: molecules that were or were not active in a screen against lung cancer.
+
+    For predictions only: no rationale is known. Built from TUDataset's files, which are downloaded;
+    where there is no network, `graphxai-data build nci1 --source nci1=DIR` takes them from a folder
+    or zip archive. Arguments as for `GraphXAIDataset`.
+    """
+
+    _recipe = "nci1"
+
+
+class Pattern(_NamedDataset):
+    """PATTERN: which nodes of a stochastic block model belong to a planted pattern.
+
+    For predictions only, of nodes: `y` is [n]. Arguments as for `GraphXAIDataset`.
+    """
+
+    _recipe = "pattern"
+
+
 class Texts(Sequence[str]):
     """Many strings as one array of UTF-8 bytes; each is decoded when it is asked for."""
 

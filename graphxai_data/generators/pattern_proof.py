@@ -22,7 +22,7 @@ class Prover:
         """What of a graph is not as its pattern has it."""
         if record.node_y is None:
             return ["its nodes have no classes"]
-        graph = nx.Graph(record.edge_index.T.tolist())
+        graph: Any = nx.Graph(record.edge_index.T.tolist())
         graph.add_nodes_from(range(record.num_nodes))
         inside = graph.subgraph(np.flatnonzero(record.node_y).tolist()).copy()
         kinds = record.x.argmax(axis=1)
