@@ -1,6 +1,7 @@
 import gzip
 import json
 import os
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -121,7 +122,7 @@ def cut(name: str) -> Callable[[Files], Files]:
         (cut("node_labels"), "NCI1_node_labels.txt: .* lines, expected .*: is a file truncated"),
         (cut("graph_labels"), "expected the 59 of NCI1_graph_labels.txt"),
         (cut("A"), "an edge lacks its reverse"),
-        (changed("graph_labels", "1\n", "2\n"), r"NCI1_graph_labels.txt: line \d+: 2, expected 0 to 1"),
+        (changed("graph_labels", "1\n", "2\n"), r"graph_labels.txt: line \d+: 2, expected 0 to 1"),
         (changed("node_labels", "", "0\n" * 10**3), "lines, expected"),
         (changed("graph_labels", "1\n", "x\n"), "is another thing, or the file is truncated"),
         (changed("graph_labels", "1\n", "1, 2\n"), "expected 1 numbers a line"),
@@ -129,8 +130,7 @@ def cut(name: str) -> Callable[[Files], Files]:
         (changed("A", "", "1, 999999\n"), "line 1: nodes 1, 999999; expected numbers from 1 to"),
         (changed("A", "", "0, 1\n"), "line 1: nodes 0, 1; expected numbers from 1 to"),
         (changed("A", "", "1, 30\n30, 1\n"), r"line 1: joins nodes of graphs 1 and \d"),
-        (changed("graph_indicator", "1\n", "2\n"), "line 2: graph 1 after graph 2; expected the nodes"),
-        (changed("A", "", ""), "."),
+        (changed("graph_indicator", "1\n", "2\n"), "line 2: graph 1 after graph 2; expected"),
     ],
 )  # fmt: skip
 def test_files_that_make_no_sense_are_refused_and_nothing_is_written(
@@ -138,13 +138,9 @@ def test_files_that_make_no_sense_are_refused_and_nothing_is_written(
 ) -> None:
     (tmp_path / "raw").mkdir()
     files = change(tu_files())
-    if message == ".":
-        pytest.skip("a graph without edges is a graph")
     source = written(tmp_path / "raw", files)
     result = cli("build", "nci1", "--root", tmp_path, "--source", f"nci1={source}", "--graphs", 20)
     assert result.exit_code in (1, 2)
-    import re
-
     assert re.search(message, result.stderr), result.stderr
     assert not (tmp_path / "nci1" / "seed-0").exists()
 
@@ -178,10 +174,8 @@ def test_predictions_are_measured_and_explanations_refused(tmp_path: Path) -> No
 
 @pytest.mark.skipif(RAW is None, reason="GRAPHXAI_DATA_RAW does not point at the raw files")
 def test_the_real_files_give_the_pinned_digest(tmp_path: Path, cli: Callable[..., Result]) -> None:
-    source = f"nci1={RAW}/nci1"
-    built = json.loads(
-        cli("build", "nci1", "--root", tmp_path, "--source", source, "--json").stdout
-    )
+    order = ["build", "nci1", "--root", tmp_path, "--source", f"nci1={RAW}/nci1", "--json"]
+    built = json.loads(cli(*order).stdout)
     assert built["reference"] == "matches data/digests.toml"
     assert built["statistics"]["classes"] == {"0": 2053, "1": 2057}
     assert round(built["statistics"]["nodes_mean"] * 4110) == 122_747
