@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from graphxai_data.batches import BatchLoader as BatchLoader
     from graphxai_data.build import build as build
     from graphxai_data.checkpoint import load_model as load_model
+    from graphxai_data.dataset import NCI1 as NCI1
     from graphxai_data.dataset import BA2Motif as BA2Motif
     from graphxai_data.dataset import DiHaloBenzene as DiHaloBenzene
     from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
     from graphxai_data.dataset import MNIST75sp as MNIST75sp
+    from graphxai_data.dataset import Pattern as Pattern
     from graphxai_data.evaluate import evaluate as evaluate
     from graphxai_data.explain import explain as explain
     from graphxai_data.manifest import Manifest as Manifest
@@ -39,6 +41,8 @@ _HOME = {
     "GraphXAIDataset": "dataset",
     "MNIST75sp": "dataset",
     "Manifest": "manifest",
+    "NCI1": "dataset",
+    "Pattern": "dataset",
     "Recipe": "recipe",
     "ShardReader": "shards",
     "ShardWriter": "shards",

@@ -201,7 +201,10 @@ def make_plan(
             )
         else:
             label, group = generator.plan(recipe.params, graphs)
-            split = assign_splits(label, group, fractions, draws)
+            strata = label
+            if hasattr(generator, "strata"):
+                strata = generator.strata(recipe.params, graphs)
+            split = assign_splits(strata, group, fractions, draws)
         return Plan(np.arange(graphs, dtype=np.int64), label, group, split)
     except MemoryError:
         raise InputError(

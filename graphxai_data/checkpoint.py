@@ -36,7 +36,12 @@ class Shape:
     @classmethod
     def of(cls, dataset: GraphXAIDataset) -> "Shape":
         """The shape of a model for a dataset."""
-        return cls(dataset.num_node_features, dataset.num_edge_features, dataset.num_classes)
+        return cls(
+            dataset.num_node_features,
+            dataset.num_edge_features,
+            dataset.num_classes,
+            "node" if dataset.task == "node" else "graph",
+        )
 
 
 @dataclass(frozen=True)
@@ -201,4 +206,5 @@ def find_model(name: str | Path) -> Path:
 
 def _described(shape: Shape) -> str:
     edges = f", {shape.edge_features} edge features" if shape.edge_features else ""
-    return f"{shape.in_features} node features{edges}, {shape.classes} classes"
+    what = " of nodes" if shape.level == "node" else ""
+    return f"{shape.in_features} node features{edges}, {shape.classes} classes{what}"

@@ -3,9 +3,10 @@
 For g graphs with N nodes and M directed edges in all:
 
 - of a graph: `graph_id`, `group`, `y` [g] i64; `split` [g] u8; `node_ptr`, `edge_ptr` [g+1] i64
-- of a node: `x` [N] u8 (one-hot class ids) or [N, p] f32; `node_mask` [N] bool
-- of an edge: `edge_index` [2, M] i64 (node ids within the graph); `edge_mask` [M] bool;
-  `edge_attr` [M] u8 or [M, q] f32, where the dataset has edge features
+- of a node: `x` [N] u8 (one-hot class ids) or [N, p] f32; `node_mask` [N] bool, where a rationale
+  is known; `node_y` [N] u8, where nodes have classes (`y` is 0 then)
+- of an edge: `edge_index` [2, M] i64 (node ids within the graph); `edge_mask` [M] bool, where a
+  rationale is known; `edge_attr` [M] u8 or [M, q] f32, where the dataset has edge features
 - a dataset's own fields: rows of a node or a graph; text as UTF-8 bytes with pointers `<name>_ptr`
 """
 
@@ -35,21 +36,28 @@ def pack(
             [np.empty((2, 0), np.int64), *(r.edge_index for r in records)], axis=1
         ),
         "y": np.array([r.y for r in records], np.int64),
-        "node_mask": np.concatenate([np.empty(0, bool), *(r.node_mask for r in records)]),
-        "edge_mask": np.concatenate([np.empty(0, bool), *(r.edge_mask for r in records)]),
         "split": np.asarray(split, np.uint8),
         "graph_id": np.asarray(graph_id, np.int64),
         "group": np.array([r.group for r in records], np.int64),
     }
     if schema.edge_features is not None:
-        attributes = [r.edge_attr for r in records if r.edge_attr is not None]
-        if len(attributes) != len(records):
-            raise CheckFailedError("a record has no edge_attr, but its schema has edge features")
-        stacked = _stack(attributes, schema.edge_features)
+        stacked = _stack(_all(records, "edge_attr"), schema.edge_features)
         columns["edge_attr"] = _compact(stacked, schema.edge_features)
+    if schema.has_rationale:
+        for name in ("node_mask", "edge_mask"):
+            columns[name] = np.concatenate([np.empty(0, bool), *_all(records, name)])
+    if schema.task == "node":
+        columns["node_y"] = np.concatenate([np.empty(0, np.uint8), *_all(records, "node_y")])
     for extra in schema.extras:
         columns |= pack_extra(extra, [r.meta[extra.name] for r in records])
     return columns
+
+
+def _all(records: Sequence[GraphRecord], name: str) -> list[npt.NDArray[Any]]:
+    found = [getattr(record, name) for record in records]
+    if any(array is None for array in found):
+        raise CheckFailedError(f"a record has no {name}, but its schema says that all have")
+    return found
 
 
 def pack_extra(extra: Extra, values: Sequence[Any]) -> Columns:
@@ -83,12 +91,13 @@ def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
         x=expand(columns["x"][nodes], schema.node_features),
         edge_index=columns["edge_index"][:, edges].astype(np.int64),
         y=int(columns["y"][i]),
-        node_mask=columns["node_mask"][nodes].astype(bool),
-        edge_mask=columns["edge_mask"][edges].astype(bool),
+        node_mask=columns["node_mask"][nodes].astype(bool) if schema.has_rationale else None,
+        edge_mask=columns["edge_mask"][edges].astype(bool) if schema.has_rationale else None,
         group=int(columns["group"][i]),
         edge_attr=None
         if schema.edge_features is None
         else expand(columns["edge_attr"][edges], schema.edge_features),
+        node_y=columns["node_y"][nodes] if schema.task == "node" else None,
         meta=meta,
     )
 

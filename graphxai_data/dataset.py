@@ -22,15 +22,17 @@ from graphxai_data.shards import ShardReader
 
 log = logging.getLogger(__name__)
 
-_NODE_LEVEL = ("x", "node_mask")
+_NODE_LEVEL = ("x", "node_mask", "node_y")
 _EDGE_LEVEL = ("edge_index", "edge_attr", "edge_mask")
 
 
 class GraphXAIData(Data):
-    """A PyG `Data` with its ground truth: `node_mask` [n] bool and `edge_mask` [m] bool."""
+    """A PyG `Data` with its ground truth, where one is known: `node_mask` [n], `edge_mask` [m]."""
 
     def to_explanation(self) -> Explanation:
         """The ground truth as a PyG `Explanation` that passes its own `validate()`."""
+        if "node_mask" not in self:
+            raise InputError("no rationale is known of this graph: there is nothing to explain by")
         explanation = Explanation(
             x=self.x,
             edge_index=self.edge_index,
@@ -47,8 +49,9 @@ class GraphXAIDataset(InMemoryDataset):
     """A built dataset as a PyG `InMemoryDataset`; what is not built yet is built first.
 
     Every graph has `x` [n, p], `edge_index` [2, m], `edge_attr` [m, q] (where the dataset has
-    edge features), `y` [1], `node_mask` [n] bool, `edge_mask` [m] bool, `graph_id` [1],
-    `group` [1] and `split` [1] (0 train, 1 valid, 2 test).
+    edge features), `y` [1], or [n] where nodes have classes, `graph_id` [1], `group` [1] and
+    `split` [1] (0 train, 1 valid, 2 test); and where a rationale is known (`has_rationale`),
+    `node_mask` [n] bool and `edge_mask` [m] bool.
 
     Args:
         root: folder of all builds, as for `graphxai_data.build`.
@@ -87,6 +90,16 @@ class GraphXAIDataset(InMemoryDataset):
     def num_classes(self) -> int:
         """Number of classes of the dataset, whichever split is loaded."""
         return self._schema.num_classes
+
+    @property
+    def has_rationale(self) -> bool:
+        """Whether it is known which nodes and edges a class was made by."""
+        return self._schema.has_rationale
+
+    @property
+    def task(self) -> str:
+        """Whether graphs or nodes have classes: "graph" or "node"."""
+        return self._schema.task
 
     def get_idx_split(self) -> dict[str, Tensor]:
         """Positions of the graphs of each split, as OGB datasets give them."""
@@ -159,6 +172,9 @@ class GraphXAIDataset(InMemoryDataset):
             texts = {key: text.where(wanted) for key, text in texts.items()}
             pointers = {at: _pointers(ptr.diff()[wanted]) for at, ptr in pointers.items()}
 
+        if "node_y" in store:  # as users of PyG know classes of nodes
+            store["y"] = store.pop("node_y").to(torch.int64)
+            level["y"] = "node"
         slices = {key: pointers[level.get(key, "graph")] for key in store}
         slices |= dict.fromkeys(texts, pointers["graph"])
         store["x"] = _expand(store["x"], self._schema.node_features)
@@ -238,6 +254,26 @@ class MNIST75sp(_NamedDataset):
     """
 
     _recipe = "mnist75sp"
+
+
+class NCI1(_NamedDataset):
+    """NCI1: molecules that were or were not active in a screen against lung cancer.
+
+    For predictions only: no rationale is known. Built from TUDataset's files, which are downloaded;
+    where there is no network, `graphxai-data build nci1 --source nci1=DIR` takes them from a folder
+    or zip archive. Arguments as for `GraphXAIDataset`.
+    """
+
+    _recipe = "nci1"
+
+
+class Pattern(_NamedDataset):
+    """PATTERN: which nodes of a stochastic block model belong to a planted pattern.
+
+    For predictions only, of nodes: `y` is [n]. Arguments as for `GraphXAIDataset`.
+    """
+
+    _recipe = "pattern"
 
 
 class Texts(Sequence[str]):

@@ -20,16 +20,25 @@ def wrong_shape(record: GraphRecord, schema: Schema) -> str | None:
     """Which array of a record has another type or shape than its schema and its graph demand."""
     nodes, edges = len(record.x), record.edge_index.shape[-1]
     edge_width = schema.edge_features.width if schema.edge_features else 0
+    has = {
+        "edge_attr": schema.edge_features is not None,
+        "node_mask": schema.has_rationale,
+        "edge_mask": schema.has_rationale,
+        "node_y": schema.task == "node",
+    }
     for name, dtype, shape in (
         ("x", np.float32, (nodes, schema.node_features.width)),
         ("edge_index", np.int64, (2, edges)),
         ("edge_attr", np.float32, (edges, edge_width)),
         ("node_mask", np.bool_, (nodes,)),
         ("edge_mask", np.bool_, (edges,)),
+        ("node_y", np.uint8, (nodes,)),
     ):
         array = getattr(record, name)
-        if name == "edge_attr" and array is None and schema.edge_features is None:
+        if array is None and not has.get(name, True):
             continue
+        if not has.get(name, True):
+            return f"has {name}, but its schema says that no graph has"
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
             found = f"{getattr(array, 'dtype', type(array))} {getattr(array, 'shape', '')}"
             return f"{name} is {found}, expected {np.dtype(dtype)} {shape}"
@@ -63,13 +72,20 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
         alike = (attributes == attributes[back]).all(axis=1)
         findings.require(findings.edges(~alike) == 0, "an edge and its reverse have other features")
 
-    mask = columns["node_mask"].astype(bool)
-    inside = findings.nodes(mask)
-    findings.require((inside > 0) & (inside < sizes), "the rationale is empty or the whole graph")
-    findings.require(
-        findings.edges(columns["edge_mask"] != (mask[source] & mask[target])) == 0,
-        "edge_mask is not the set of edges inside the rationale",
-    )
+    if schema.has_rationale:
+        mask = columns["node_mask"].astype(bool)
+        inside = findings.nodes(mask)
+        findings.require(
+            (inside > 0) & (inside < sizes), "the rationale is empty or the whole graph"
+        )
+        findings.require(
+            findings.edges(columns["edge_mask"] != (mask[source] & mask[target])) == 0,
+            "edge_mask is not the set of edges inside the rationale",
+        )
+    if schema.task == "node":
+        unknown = columns["node_y"] >= schema.num_classes
+        findings.require(findings.nodes(unknown) == 0, "the class of a node does not exist")
+        findings.require(columns["y"] == 0, "has a class, though only nodes have")
     label = columns["y"].astype(np.int64)
     findings.require((label >= 0) & (label < schema.num_classes), "its class does not exist")
     findings.require(columns["split"].astype(np.int64) <= 2, "its split does not exist")

@@ -26,6 +26,13 @@ def accuracy(predicted: Labels, label: Labels) -> float:
     return float((predicted == label).mean())
 
 
+def weighted_accuracy(predicted: Labels, label: Labels) -> float:
+    """Mean over the classes that occur of the share of a class that was predicted."""
+    counts = np.bincount(label)
+    hits = np.bincount(label[predicted == label], minlength=len(counts))
+    return float((hits[counts > 0] / counts[counts > 0]).mean())
+
+
 def macro_f1(predicted: Labels, label: Labels) -> float:
     """Mean over classes of 2 TP / (2 TP + FP + FN); a class found on neither side is left out."""
     classes = int(max(predicted.max(), label.max())) + 1

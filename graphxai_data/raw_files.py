@@ -88,7 +88,12 @@ def _zipped(path: Path, name: str) -> bytes:
     with _archive(path) as archive:
         # Members are asked for by name and read into memory: what else the archive holds, and
         # wherever it would unpack to, does not matter.
-        alias = _alias(name, archive.namelist(), path)
+        there = archive.namelist()
+        # In some archives all files lie in one folder.
+        folders = {n.removesuffix(name) for n in there if n.endswith(f"/{name}")}
+        if name not in there and len(folders) == 1:
+            name = f"{folders.pop()}{name}"
+        alias = _alias(name, there, path)
         try:
             with archive.open(alias) as file:
                 content = file.read(MAX_BYTES + 1)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.errors import CheckFailedError
+
 # The position of a name is the split id stored in shards.
 SPLIT_NAMES = ("train", "valid", "test")
 
@@ -48,12 +50,23 @@ class Extra:
 
 @dataclass(frozen=True)
 class Schema:
-    """What every graph of a dataset has in common."""
+    """What every graph of a dataset has in common.
+
+    Attributes:
+        node_features: of `x`.
+        edge_features: of `edge_attr`, or None where edges have none.
+        num_classes: of graphs, or of nodes.
+        extras: the dataset's own fields.
+        has_rationale: whether it is known which nodes and edges a class was made by.
+        task: "graph" where graphs have classes, "node" where nodes have.
+    """
 
     node_features: Feature
     edge_features: Feature | None
     num_classes: int
     extras: tuple[Extra, ...] = ()
+    has_rationale: bool = True
+    task: Literal["graph", "node"] = "graph"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,22 +76,32 @@ class GraphRecord:
     Attributes:
         x: [n, p] float32.
         edge_index: [2, m] int64; both directions of every edge, sorted by (source, target).
-        y: class of the graph.
-        node_mask: [n] bool; the rationale, written by the code that grafted it.
-        edge_mask: [m] bool; the edges inside the rationale.
+        y: class of the graph; 0 where nodes have classes.
+        node_mask: [n] bool; the rationale, written by the code that grafted it; None where no
+            rationale is known.
+        edge_mask: [m] bool; the edges inside the rationale; None where none is known.
         group: graphs of one group never straddle a split.
         edge_attr: [m, q] float32, or None.
+        node_y: [n] uint8; classes of nodes, or None where graphs have classes.
         meta: what else is known of the graph.
     """
 
     x: npt.NDArray[np.float32]
     edge_index: npt.NDArray[np.int64]
     y: int
-    node_mask: npt.NDArray[np.bool_]
-    edge_mask: npt.NDArray[np.bool_]
+    node_mask: npt.NDArray[np.bool_] | None
+    edge_mask: npt.NDArray[np.bool_] | None
     group: int
     edge_attr: npt.NDArray[np.float32] | None = None
+    node_y: npt.NDArray[np.uint8] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rationale(self) -> npt.NDArray[np.bool_]:
+        """[n] the node mask, where a rationale is known."""
+        if self.node_mask is None:
+            raise CheckFailedError("a rationale is asked for, but none is known of this graph")
+        return self.node_mask
 
     @property
     def num_nodes(self) -> int:

@@ -100,6 +100,11 @@ def chosen_graphs(dataset: GraphXAIDataset, split: str | None = None) -> GraphXA
     if dataset.transform is not None:
         raise InputError(f"'{dataset.name}' is loaded with a transform; load it without")
     part = dataset if dataset.split else dataset[dataset.get_idx_split()[split]]
+    if not dataset.has_rationale:
+        raise InputError(
+            f"'{dataset.name}' has no rationale: nobody knows what its classes come from, so no "
+            "explanation can be scored on it; `train` measures predictions"
+        )
     if not len(part):
         raise InputError(f"'{dataset.name}' has no {split} graphs here; choose another split")
     return part

@@ -10,8 +10,8 @@ from graphxai_data.record import Feature, Schema
 
 # What every dataset has; other arrays are its own.
 USUAL = {
-    "node_ptr", "edge_ptr", "x", "edge_index", "edge_attr", "y", "node_mask", "edge_mask", "split",
-    "graph_id", "group",
+    "node_ptr", "edge_ptr", "x", "edge_index", "edge_attr", "y", "node_y", "node_mask", "edge_mask",
+    "split", "graph_id", "group",
 }  # fmt: skip
 
 
@@ -26,12 +26,15 @@ def layout_problem(columns: Columns, schema: Schema) -> str | None:
         "node_ptr": (np.dtype("<i8"), (graphs + 1,)),
         "edge_ptr": (np.dtype("<i8"), (graphs + 1,)),
         "edge_index": (None, (2, edges)),
-        "node_mask": (np.dtype("?"), (nodes,)),
-        "edge_mask": (np.dtype("?"), (edges,)),
         "split": (np.dtype("u1"), (graphs,)),
         "x": _stored_layout(schema.node_features, nodes),
     }
     expected |= {name: (np.dtype("<i8"), (graphs,)) for name in ("y", "graph_id", "group")}
+    if schema.has_rationale:
+        expected["node_mask"] = np.dtype("?"), (nodes,)
+        expected["edge_mask"] = np.dtype("?"), (edges,)
+    if schema.task == "node":
+        expected["node_y"] = np.dtype("u1"), (nodes,)
     if schema.edge_features is not None:
         expected["edge_attr"] = _stored_layout(schema.edge_features, edges)
     rows = {"node": nodes, "graph": graphs}

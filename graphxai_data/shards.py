@@ -98,6 +98,8 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
         f.attrs["schema_version"] = SCHEMA_VERSION
         f.attrs["num_classes"] = schema.num_classes
         f.attrs["sha256"] = np.bytes_(shard_digest(stored))
+        if not schema.has_rationale:  # said aloud; to our reader, masks that are missing say it
+            f.attrs["has_rationale"] = False
         for name, value in sorted(identity.items()):
             f.attrs[name] = value
         for name, array in sorted(stored.items()):
@@ -179,6 +181,8 @@ class ShardReader:
             edge_features=features.get("edge_attr"),
             num_classes=_read_attribute(file, "num_classes", int),
             extras=tuple(extras),
+            has_rationale="node_mask" in self.columns,
+            task="node" if "node_y" in self.columns else "graph",
         )
         if problem := layout_problem(self.columns, self.schema):
             raise ValueError(problem)

@@ -6,7 +6,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -51,6 +51,8 @@ class SourceEntry:
         text_sha256: of the decompressed content, where the file was compressed here.
         parts: the files that are downloaded, where it is not one but several.
         spdx: the licence of what is made from it, as an SPDX identifier.
+        of_members: it is an archive that mirrors may pack each in their own way: `sha256` is that
+            of the files in it, as `folder_sha256` has it, and `bytes` is theirs.
     """
 
     file: str
@@ -62,6 +64,7 @@ class SourceEntry:
     text_sha256: str = ""
     parts: tuple[Part, ...] = ()
     spdx: str = "MIT"
+    of_members: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,16 +105,25 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
     if wish in known:
         entry = known[wish]
         path = fetch(entry)
-        if entry.parts and (found := folder_sha256(path, members)) != entry.sha256:
-            # Each part was right; something else lies beside them under the same name.
-            raise DamagedError(
-                f"{path}: not the files of '{wish}' (expected SHA-256 {entry.sha256}, "
-                f"got {found}); empty the folder"
-            )
+        if entry.parts or entry.of_members:
+            found = folder_sha256(path, members)
+            if found != entry.sha256:
+                # Parts were right one by one; something else lies beside them under the same name.
+                remedy = "empty the folder" if entry.parts else "delete it"
+                raise DamagedError(
+                    f"{path}: not the files of '{wish}' (expected SHA-256 {entry.sha256}, "
+                    f"got {found}); {remedy}"
+                )
         return Source(wish, path, entry.sha256)
     if chosen is None:
         raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
-    return _users_own(name, Path(wish), members)
+    own = _users_own(name, Path(wish), members)
+    usual = known.get(recipe.sources[name])
+    if usual is not None and usual.of_members:
+        own = replace(own, sha256=folder_sha256(own.path, members))
+        if own.sha256 == usual.sha256:  # the very files, wherever they lie
+            own = replace(own, id=recipe.sources[name])
+    return own
 
 
 def refuse_unknown_sources(recipe: Recipe, chosen: Mapping[str, str | Path]) -> None:
@@ -165,9 +177,10 @@ def download(entry: SourceEntry | Part, folder: Path) -> Path:
     failures = []
     for url in entry.urls:
         try:
+            of_members = isinstance(entry, SourceEntry) and entry.of_members
             path = pooch.retrieve(
                 url,
-                known_hash=f"sha256:{entry.sha256}",
+                known_hash=None if of_members else f"sha256:{entry.sha256}",
                 fname=entry.file,
                 path=folder,
                 downloader=_ResumingDownloader(folder / f"{entry.sha256}.part"),

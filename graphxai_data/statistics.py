@@ -21,13 +21,17 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of a whole build, as a manifest holds them; edges count in both directions."""
+    """Statistics of a whole build, as a manifest holds them; edges count in both directions.
+
+    Classes are counted in graphs; in nodes, where nodes have classes. Where no rationale is known,
+    its size is None.
+    """
 
     nodes_mean: float
     nodes_min: int
     nodes_max: int
     edges_mean: float
-    rationale_nodes_mean: float
+    rationale_nodes_mean: float | None
     isolated_nodes_mean: float
     components_mean: float
     classes: dict[str, int]
@@ -42,17 +46,17 @@ class Statistics:
     graphs: int = 0
     nodes: int = 0
     edges: int = 0
-    rationale_nodes: int = 0
+    rationale_nodes: int | None = None
     isolated_nodes: int = 0
     components: int = 0
     nodes_min: int = 0
     nodes_max: int = 0
-    # class_splits[label][split] = graphs
+    # class_splits[label][split] = graphs, or nodes
     class_splits: dict[int, list[int]] = field(default_factory=dict)
 
     def update(self, columns: Columns) -> None:
         """Add the graphs of one shard."""
-        sizes = np.diff(columns["node_ptr"].astype(np.int64))
+        sizes = np.diff(columns["node_ptr"].astype(np.int64)).astype(np.int64)
         if not len(sizes):
             return
         low, high = int(sizes.min()), int(sizes.max())
@@ -61,14 +65,18 @@ class Statistics:
         self.graphs += len(sizes)
         self.nodes += int(sizes.sum())
         self.edges += columns["edge_index"].shape[1]
-        self.rationale_nodes += int(columns["node_mask"].sum())
+        if "node_mask" in columns:
+            self.rationale_nodes = (self.rationale_nodes or 0) + int(columns["node_mask"].sum())
         source, target = global_edges(columns)
         nodes = int(sizes.sum())
         joined = csr_array((np.ones(len(source), bool), (source, target)), shape=(nodes, nodes))
         self.isolated_nodes += int((np.bincount(source, minlength=nodes) == 0).sum())
         self.components += int(connected_components(joined, directed=False)[0])
+        label, split_of = columns["y"], columns["split"]
+        if "node_y" in columns:
+            label, split_of = columns["node_y"], np.repeat(split_of, sizes)
         pairs, counts = np.unique(
-            np.stack([columns["y"], columns["split"]]).astype(np.int64), axis=1, return_counts=True
+            np.stack([label, split_of]).astype(np.int64), axis=1, return_counts=True
         )
         for (label, split), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
             self.class_splits.setdefault(label, [0, 0, 0])[split] += count
@@ -81,7 +89,9 @@ class Statistics:
             nodes_min=self.nodes_min,
             nodes_max=self.nodes_max,
             edges_mean=self.edges / self.graphs,
-            rationale_nodes_mean=self.rationale_nodes / self.graphs,
+            rationale_nodes_mean=None
+            if self.rationale_nodes is None
+            else self.rationale_nodes / self.graphs,
             isolated_nodes_mean=self.isolated_nodes / self.graphs,
             components_mean=self.components / self.graphs,
             classes={str(label): sum(counts) for label, counts in per_class.items()},

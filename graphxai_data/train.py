@@ -33,7 +33,7 @@ from graphxai_data.checkpoint import (
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
-from graphxai_data.metrics import accuracy, macro_f1
+from graphxai_data.metrics import accuracy, macro_f1, weighted_accuracy
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded
@@ -224,7 +224,10 @@ def is_over(settings: Training, history: list[Epoch]) -> bool:
 def predictive_scores(
     model: nn.Module, loader: BatchLoader, loss: str, device: torch.device
 ) -> Scores:
-    """Loss, accuracy and macro F1 of a model on the graphs of a loader."""
+    """Loss, accuracy and macro F1 of a model on the graphs of a loader, or on their nodes.
+
+    Of classes of nodes also the accuracy with all classes weighted alike.
+    """
     was_training = model.training
     model.train(mode=False)
     with torch.no_grad():
@@ -232,11 +235,14 @@ def predictive_scores(
     model.train(mode=was_training)
     logits, label = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     predicted, true = logits.argmax(dim=1).cpu().numpy(), label.cpu().numpy()
-    return {
+    found = {
         "loss": objective(logits, label, loss).item(),
         "accuracy": accuracy(predicted, true),
         "f1": macro_f1(predicted, true),
     }
+    if getattr(model, "level", "graph") == "node":
+        found["weighted_accuracy"] = weighted_accuracy(predicted, true)
+    return found
 
 
 def objective(logits: Tensor, label: Tensor, loss: str) -> Tensor:

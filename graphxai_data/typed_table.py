@@ -60,7 +60,9 @@ def _value(hint: Any, value: object, where: str, path: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
         return parse_table(typing.cast(type[Any], hint), value, where, path)
-    if origin is types.UnionType and value is not None:
+    if origin is types.UnionType:
+        if value is None and type(None) in args:
+            return None
         return _value(next(a for a in args if a is not type(None)), value, where, path)
     if origin is tuple and isinstance(value, list):
         return tuple(_value(args[0], item, where, f"{path}[{i}]") for i, item in enumerate(value))

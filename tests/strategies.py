@@ -12,7 +12,15 @@ EXTRAS = st.lists(
     ),
     unique=True,
 ).map(lambda extras: tuple(sorted(extras, key=lambda extra: extra.name)))
-SCHEMAS = st.builds(Schema, FEATURES, st.none() | FEATURES, st.integers(1, 5), EXTRAS)
+SCHEMAS = st.builds(
+    Schema,
+    FEATURES,
+    st.none() | FEATURES,
+    st.integers(1, 5),
+    EXTRAS,
+    has_rationale=st.booleans(),
+    task=st.sampled_from(["graph", "node"]),
+)
 
 
 def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
@@ -25,7 +33,7 @@ def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
 
 @st.composite
 def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
-    """A valid record: simple, undirected, a rationale that is neither empty nor everything."""
+    """A valid record: simple, undirected, a rationale, if any, that is neither empty nor all."""
     nodes = draw(st.integers(2, 9))
     pairs = [(u, v) for v in range(nodes) for u in range(v)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12))
@@ -39,12 +47,16 @@ def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
         of_edge = {edge: i for i, edge in enumerate(edges)}
         chosen = [of_edge[min(e, e[::-1])] for e in both]
         edge_attr = one_way[np.array(chosen, int)]
+    classes = st.integers(0, schema.num_classes - 1)
+    of_nodes = schema.task == "node"
+    node_y = draw(st.lists(classes, min_size=nodes, max_size=nodes)) if of_nodes else None
     return GraphRecord(
         x=_rows(draw, nodes, schema.node_features),
         edge_index=edge_index,
-        y=draw(st.integers(0, schema.num_classes - 1)),
-        node_mask=node_mask,
-        edge_mask=node_mask[edge_index].all(axis=0),
+        y=0 if of_nodes else draw(classes),
+        node_mask=node_mask if schema.has_rationale else None,
+        edge_mask=node_mask[edge_index].all(axis=0) if schema.has_rationale else None,
+        node_y=None if node_y is None else np.array(node_y, np.uint8),
         group=draw(st.integers(0, 2**62)),
         edge_attr=edge_attr,
         meta={

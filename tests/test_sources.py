@@ -2,6 +2,7 @@ import gzip
 import hashlib
 import http.server
 import importlib.util
+import io
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -251,3 +252,38 @@ def test_the_script_that_made_the_pool_selects_as_it_says() -> None:
     pool = gzip.decompress((path.parent / "zinc-clean-leads.smi.gz").read_bytes()).decode().split()
     assert len(pool) == len(set(pool)) == script.MOLECULES
     assert all(map(script.wanted, pool))
+
+
+def test_an_archive_is_known_by_the_files_in_it(
+    mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = tuple(f"NCI1_{part}.txt" for part in ("A", "graph_indicator", "graph_labels",
+                                                    "node_labels"))  # fmt: skip
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in members:
+            (folder / name).write_text("1\n")
+            archive.writestr(f"NCI1/{name}", "1\n")
+    mirror.content = buffer.getvalue()
+    digest = folder_sha256(folder, members)
+    entry = SourceEntry(
+        "NCI1.zip", digest, 8, "a test", "none", (mirror.url,), of_members=True
+    )  # fmt: skip
+    monkeypatch.setenv("GRAPHXAI_DATA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("graphxai_data.sources.registry", lambda: {"nci1": entry})
+    recipe = Recipe.load("nci1")
+    downloaded = find_sources(recipe)["nci1"]
+    assert downloaded.sha256 == digest
+    assert downloaded.path.read_bytes() == mirror.content
+    own = find_sources(recipe, {"nci1": folder})["nci1"]
+    assert (own.id, own.sha256) == ("nci1", digest)
+    (folder / members[0]).write_text("2\n")
+    other = find_sources(recipe, {"nci1": folder})["nci1"]
+    assert other.id == "user's file"
+    with zipfile.ZipFile(downloaded.path, "w") as archive:
+        for name in members:
+            archive.writestr(name, "3\n")
+    with pytest.raises(DamagedError, match=r"not the files of 'nci1' .*; delete it"):
+        find_sources(recipe)

@@ -9,6 +9,7 @@ A generator module has
     picture(params, records, sources)    optional: an SVG with one graph of each class
     plan(params, graphs)            class and group of every graph, before any is drawn; or, where
                                     classes come with the source,
+    strata(params, graphs)          optional: what every split has its share of; the class if not
     plan_from_sources(params, fractions, graphs, sources, draws)    class, group and split
     read(params, sources, group, seed)    with SOURCES only: what each graph is made from, and for
                                     each source what was rejected; the plan carries the former to
@@ -32,6 +33,8 @@ GENERATORS = {
     "ba2motif": "graphxai_data.generators.ba2motif",
     "dihalo": "graphxai_data.generators.dihalo",
     "mnist75sp": "graphxai_data.generators.mnist75sp",
+    "nci1": "graphxai_data.generators.nci1",
+    "pattern": "graphxai_data.generators.pattern",
 }
 
 

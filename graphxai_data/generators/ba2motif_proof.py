@@ -30,7 +30,7 @@ class Prover:
         """What is not as it is claimed to be; empty when all is proven."""
         graph: nx.Graph[int] = nx.Graph(record.edge_index.T.tolist())
         graph.add_nodes_from(range(record.num_nodes))
-        motif_nodes = set(np.flatnonzero(record.node_mask).tolist())
+        motif_nodes = set(np.flatnonzero(record.rationale).tolist())
         inside = graph.subgraph(motif_nodes)
         crossing = [e for e in graph.edges if (e[0] in motif_nodes) != (e[1] in motif_nodes)]
         problems = []

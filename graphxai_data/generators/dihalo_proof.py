@@ -86,7 +86,7 @@ class Prover:
             bonds[ends] = bonds[ends[::-1]] = _BOND_ORDER[str(bond.GetBondType())]
         if edges != bonds:
             problems.append("its edges are not the bonds of its SMILES")
-        if {atom_of_node[node] for node in np.flatnonzero(record.node_mask)} != rationale:
+        if {atom_of_node[node] for node in np.flatnonzero(record.rationale)} != rationale:
             problems.append("node_mask is not the di-halo ring")
         marked = {
             (atom_of_node[u], atom_of_node[v]) for u, v in record.edge_index[:, record.edge_mask].T

@@ -104,7 +104,7 @@ class Prover:
             problems.append("a feature does not follow from the image")
         if not np.allclose(record.meta["pos"], np.stack([x, y], axis=1), rtol=0, atol=1e-6):
             problems.append("a position does not follow from the image")
-        if not np.array_equal(record.node_mask, self._has_ink(image, segments, s)):
+        if not np.array_equal(record.rationale, self._has_ink(image, segments, s)):
             problems.append("the rationale is not the superpixels with ink")
         if set(map(tuple, record.edge_index.T.tolist())) != self._edges(segments, x, y):
             problems.append("the edges are not those between near superpixels")

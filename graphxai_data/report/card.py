@@ -68,6 +68,8 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
     }
     recipe = manifest.load_recipe()
     rows = []
+    if manifest.statistics["rationale_nodes_mean"] is None:
+        del labels["rationale_nodes_mean"]
     for key, label in labels.items():
         expected = recipe.expected.get(key)
         tag = " (paper)" if f"expected.{key}.value" in recipe.origin.paper else ""
@@ -83,7 +85,11 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
     nodes = facts["nodes_mean"]
     derived = {
         "nodes a graph, smallest to largest": f"{facts['nodes_min']} to {facts['nodes_max']}",
-        "share of nodes in the rationale": f"{facts['rationale_nodes_mean'] / nodes:.1%}",
+        **(
+            {"share of nodes in the rationale": f"{facts['rationale_nodes_mean'] / nodes:.1%}"}
+            if facts["rationale_nodes_mean"] is not None
+            else {"rationale": "none is known: no explanation can be scored here"}
+        ),
         "degree, mean": f"{facts['edges_mean'] / nodes:.2f}",
         "isolated nodes, share": f"{facts['isolated_nodes_mean'] / nodes:.1%}",
         "connected components a graph, mean": f"{facts['components_mean']:.2f}",

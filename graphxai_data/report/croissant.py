@@ -81,14 +81,20 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": f"{manifest.dataset}-seed-{manifest.seed}",
-        "description": f"{recipe.summary}. {manifest.graphs} graphs with node and edge masks of "
-        f"their ground-truth rationale; content SHA-256 {manifest.content_sha256}.",
+        "description": f"{recipe.summary}. {manifest.graphs} graphs{_masks(manifest)}; "
+        f"content SHA-256 {manifest.content_sha256}.",
         "version": f"{recipe.version}.0.0",
         "license": f"https://spdx.org/licenses/{_licence(manifest)}.html",
         "citeAs": _CITE_AS,
         "distribution": [_file(name, hashes[name], folder) for name in sorted(hashes)],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _masks(manifest: Manifest) -> str:
+    if manifest.statistics["rationale_nodes_mean"] is None:
+        return ""
+    return " with node and edge masks of their ground-truth rationale"
 
 
 def _licence(manifest: Manifest) -> str:

@@ -64,7 +64,7 @@ def _graph(record: GraphRecord, image: Pixels, side: int) -> str:
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="rgb({s},{s},{s})" '
         f'stroke="{"#d9822b" if marked else "#777"}" stroke-width="{1.5 if marked else 0.6}"/>'
         for (x, y), s, marked in zip(
-            places.tolist(), shade.round().astype(int).tolist(), record.node_mask, strict=True
+            places.tolist(), shade.round().astype(int).tolist(), record.rationale, strict=True
         )
     )
     frame = f'<rect width="{side}" height="{side}" fill="#f4f4f4"/>'
@@ -83,7 +83,7 @@ def _superpixels(record: GraphRecord, image: Pixels) -> Pixels:
 
 
 def _rationale(record: GraphRecord, image: Pixels) -> Pixels:
-    inside = record.node_mask[record.meta["segments"]]
+    inside = record.rationale[record.meta["segments"]]
     inside = inside.repeat(_SCALE, axis=0).repeat(_SCALE, axis=1)[:, :, None]
     grey = _grey(image)
     tinted = (0.55 * grey + 0.45 * _RATIONALE).round().astype(np.uint8)

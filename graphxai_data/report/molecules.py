@@ -17,7 +17,7 @@ def class_gallery(records: Iterable[GraphRecord], names: list[str]) -> str:
     shown = first_of_each_class(records, len(names))
     molecules = [Chem.MolFromSmiles(record.meta["smiles"]) for record in shown]
     rationales = [
-        record.meta["smiles_atom"][np.flatnonzero(record.node_mask)].tolist() for record in shown
+        record.meta["smiles_atom"][np.flatnonzero(record.rationale)].tolist() for record in shown
     ]
     svg: str = MolsToGridImage(
         molecules,

@@ -81,6 +81,8 @@ def shuffled_labels(sample: Sample, draws: Draws) -> Ints:
 
 def unmeasurable(sample: Sample) -> str | None:
     """Why nothing can be said about these graphs, whatever is tried."""
+    if sample.of_nodes:
+        return "nodes have classes, graphs have none: the check is about classes of graphs"
     classes = np.unique(sample.label)
     if len(classes) < 2:
         return "there is one class only: nothing can be told apart"

@@ -34,11 +34,13 @@ class Sample:
         graphs: all of them.
         label: [g] class of each.
         group: [g] graphs of one group are not torn apart.
+        of_nodes: whether it is nodes that have classes; then `label` says nothing.
     """
 
     graphs: Graphs
     label: Ints
     group: Ints
+    of_nodes: bool = False
 
     def __len__(self) -> int:
         return len(self.label)
@@ -120,6 +122,7 @@ def _cut(columns: Columns, chosen: Ints) -> Sample:
         graphs.take(chosen),
         columns["y"][chosen].astype(np.int64),
         columns["group"][chosen].astype(np.int64),
+        "node_y" in columns,
     )
 
 
@@ -137,6 +140,7 @@ def _joined(pieces: list[Sample]) -> Sample:
         graphs,
         np.concatenate([piece.label for piece in pieces]),
         np.concatenate([piece.group for piece in pieces]),
+        any(piece.of_nodes for piece in pieces),
     )
 
 

@@ -1,0 +1,177 @@
+"""PATTERN: find the nodes of a planted pattern in a stochastic block model (node classification).
+
+Dwivedi et al., "Benchmarking Graph Neural Networks": the published generator's parameters, of which
+the original drew without a seed, so that its graphs cannot be had again, only their distribution. A
+number of patterns (their inner graphs and features) are drawn once, and each is planted into many
+graphs; its nodes are class 1. No rationale is known: class and structure are the same thing here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.columns import Columns, Ints, pointers
+from graphxai_data.findings import Findings
+from graphxai_data.generators.pattern_proof import Prover as Prover
+from graphxai_data.record import Feature, Plan, Schema
+from graphxai_data.seeds import MAX_GRAPHS, Draws, below, rng_for
+
+SOURCES: dict[str, tuple[str, ...]] = {}
+CLASSES = 2
+
+
+@dataclass(frozen=True)
+class Params:
+    """The recipe's numbers.
+
+    Attributes:
+        graphs: how many graphs the reference build holds.
+        patterns: how many patterns there are; graph i has pattern i modulo this.
+        communities: number of blocks of the background.
+        size_min: smallest block, and smallest pattern.
+        size_max: largest block, and largest pattern.
+        inside: probability of an edge within a block.
+        across: probability of an edge between blocks.
+        pattern_inside: probability of an edge within a pattern.
+        pattern_across: probability of an edge between pattern and background.
+        kinds: values of the node feature, all equally probable.
+    """
+
+    graphs: int
+    patterns: int
+    communities: int
+    size_min: int
+    size_max: int
+    inside: float
+    across: float
+    pattern_inside: float
+    pattern_across: float
+    kinds: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.graphs <= MAX_GRAPHS:
+            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
+        for name, low, high in (
+            ("patterns", 1, 10**6), ("communities", 1, 100), ("size_min", 1, 1000),
+            ("kinds", 1, 256),
+        ):  # fmt: skip
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be from {low} to {high}, got {getattr(self, name)}")
+        if not self.size_min <= self.size_max <= 1000:
+            raise ValueError(
+                f"size_max must be from size_min = {self.size_min} to 1000, got {self.size_max}"
+            )
+        for name in ("inside", "across", "pattern_inside", "pattern_across"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
+
+
+def schema(params: Params) -> Schema:
+    """A one-hot feature, nothing on edges, two classes of nodes, no rationale."""
+    return Schema(
+        Feature(params.kinds, "onehot"),
+        edge_features=None,
+        num_classes=CLASSES,
+        has_rationale=False,
+        task="node",
+    )
+
+
+def class_names(params: Params) -> list[str]:
+    """Where a node lies."""
+    return ["background", "pattern"]
+
+
+def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
+    """Graphs have no class; each is a group of its own, as published: patterns cross splits."""
+    return np.zeros(graphs, np.int64), np.arange(graphs, dtype=np.int64)
+
+
+def strata(params: Params, graphs: int) -> Ints:
+    """[g] the pattern of each graph: every split has its share of each."""
+    return np.arange(graphs, dtype=np.int64) % params.patterns
+
+
+def generate(params: Params, plan: Plan, seed: int) -> Columns:
+    """The planned graphs, one after the other; a graph is a matrix of words and comparisons."""
+    kinds, classes, edges = [], [], []
+    patterns: dict[int, tuple[npt.NDArray[np.bool_], Ints]] = {}
+    for index in plan.index.tolist():
+        number = index % params.patterns
+        if number not in patterns:
+            patterns[number] = _pattern(params, rng_for(seed, "pattern/pattern", number))
+        kind, inside, adjacency = _graph(
+            params, *patterns[number], rng_for(seed, "pattern/graph", index)
+        )
+        kinds.append(kind)
+        classes.append(inside)
+        edges.append(np.stack(np.nonzero(adjacency)))  # sorted by source and target
+    return {
+        "node_ptr": pointers([len(kind) for kind in kinds]),
+        "edge_ptr": pointers([ends.shape[1] for ends in edges]),
+        "x": np.concatenate(kinds).astype(np.uint8),
+        "node_y": np.concatenate(classes).astype(np.uint8),
+        "edge_index": np.concatenate(edges, axis=1).astype(np.int64),
+        "y": plan.label,
+        "split": plan.split,
+        "graph_id": plan.index,
+        "group": plan.group,
+    }
+
+
+def _pattern(params: Params, draws: Draws) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """The inner graph [k, k] of a pattern, and the features [k] of its nodes."""
+    size = int(_sizes(params, draws, 1)[0])
+    return _joined(draws, np.full((size, size), params.pattern_inside)), below(
+        draws.words(size), params.kinds
+    )
+
+
+def _graph(
+    params: Params, pattern: npt.NDArray[np.bool_], pattern_kind: Ints, draws: Draws
+) -> tuple[Ints, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Features [n], which nodes are the pattern's [n], and who is joined to whom [n, n]."""
+    block = np.repeat(np.arange(params.communities), _sizes(params, draws, params.communities))
+    background, total = len(block), len(block) + len(pattern)
+    chance = np.full((total, total), params.pattern_across)
+    same = block[:, None] == block
+    chance[:background, :background] = np.where(same, params.inside, params.across)
+    adjacency = _joined(draws, chance)
+    adjacency[background:, background:] = pattern
+    kind = np.concatenate([below(draws.words(background), params.kinds), pattern_kind])
+    order = draws.permutation(total)
+    return kind[order], order >= background, adjacency[order][:, order]
+
+
+def _sizes(params: Params, draws: Draws, count: int) -> Ints:
+    span = params.size_max - params.size_min + 1
+    return params.size_min + below(draws.words(count), span)
+
+
+def _joined(draws: Draws, chance: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """[n, n] symmetric, without loops: each pair is joined with its chance, independently."""
+    rows, columns = np.triu_indices(len(chance), 1)
+    # A word below chance · 2^64; 1 itself would not fit into a word.
+    wanted = chance[rows, columns]
+    limit = np.minimum(wanted * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
+    joined = (draws.words(len(rows)) < limit) | (wanted >= 1)
+    found = np.zeros(chance.shape, bool)
+    found[rows, columns] = joined
+    return found | found.T
+
+
+def check(params: Params, columns: Columns) -> list[str]:
+    """Are pattern and background as large as they may be?"""
+    findings = Findings(columns)
+    inside = findings.nodes(columns["node_y"] == 1)
+    outside = findings.nodes(columns["node_y"] == 0)
+    low, high = params.size_min, params.size_max
+    findings.require(
+        (inside >= low) & (inside <= high), f"the pattern does not have {low} to {high} nodes"
+    )
+    low, high = low * params.communities, high * params.communities
+    findings.require(
+        (outside >= low) & (outside <= high), f"the background does not have {low} to {high} nodes"
+    )
+    return findings.problems

@@ -1,0 +1,35 @@
+"""An independent look at PATTERN: graphs of one pattern have the same pattern in them."""
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from graphxai_data.record import GraphRecord
+from graphxai_data.sources import Source
+
+
+class Prover:
+    """Takes the nodes of class 1 out of graphs, and compares those of the same pattern."""
+
+    sample = 2_000
+
+    def __init__(self, params: Any, sources: dict[str, Source]) -> None:
+        self._patterns = params.patterns
+        self._seen: dict[int, tuple[int, str]] = {}
+
+    def problems(self, record: GraphRecord) -> list[str]:
+        """What of a graph is not as its pattern has it."""
+        if record.node_y is None:
+            return ["its nodes have no classes"]
+        graph: Any = nx.Graph(record.edge_index.T.tolist())
+        graph.add_nodes_from(range(record.num_nodes))
+        inside = graph.subgraph(np.flatnonzero(record.node_y).tolist()).copy()
+        kinds = record.x.argmax(axis=1)
+        nx.set_node_attributes(inside, {n: str(kinds[n]) for n in inside}, "kind")
+        found = nx.weisfeiler_lehman_graph_hash(inside, node_attr="kind")
+        graph_id = int(record.meta["graph_id"])
+        first, wanted = self._seen.setdefault(graph_id % self._patterns, (graph_id, found))
+        if found == wanted:
+            return []
+        return [f"its nodes of class 1 are not the pattern of graph {first}, as they should be"]
