@@ -35,6 +35,7 @@ def data_card(
         "Edges are counted in both directions.",
         "## Classes and splits",
         _table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
+        *(["Classes are of nodes, and counted in nodes."] if _of_nodes(manifest) else []),
         "Graphs of one group lie in one split.",
         *([f"![one graph of each class, its rationale highlighted]({picture})"] if picture else []),
         "## RINGS principles",
@@ -57,6 +58,11 @@ def data_card(
         "Proof of every label and mask: `graphxai-data verify --full` on this folder.",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _of_nodes(manifest: Manifest) -> bool:
+    """Whether it is nodes that have classes."""
+    return sum(manifest.statistics["classes"].values()) != manifest.graphs
 
 
 def statistics_rows(manifest: Manifest) -> list[list[str]]:

@@ -135,3 +135,9 @@ def test_classes_of_nodes_are_loaded_and_learned(root: Path, tmp_path: Path) -> 
     assert "nodes have classes, graphs have none" in rings
     with pytest.raises(InputError, match="no rationale is known"):
         dataset[0].to_explanation()
+
+
+def test_the_card_says_that_classes_are_of_nodes(root: Path) -> None:
+    card = (root / "pattern" / "seed-0" / "README.md").read_text()
+    assert "Classes are of nodes, and counted in nodes." in card
+    assert "none is known: no explanation can be scored here" in card
