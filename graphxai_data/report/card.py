@@ -62,7 +62,7 @@ def data_card(
 
 def _of_nodes(manifest: Manifest) -> bool:
     """Whether it is nodes that have classes."""
-    return sum(manifest.statistics["classes"].values()) != manifest.graphs
+    return bool(sum(manifest.statistics["classes"].values()) != manifest.graphs)
 
 
 def statistics_rows(manifest: Manifest) -> list[list[str]]:
