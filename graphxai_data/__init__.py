@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphxai_data.dataset import DiHaloBenzene as DiHaloBenzene
     from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
     from graphxai_data.dataset import MNIST75sp as MNIST75sp
+    from graphxai_data.dataset import MolHIV as MolHIV
     from graphxai_data.dataset import Pattern as Pattern
     from graphxai_data.evaluate import evaluate as evaluate
     from graphxai_data.explain import explain as explain
@@ -41,6 +42,7 @@ _HOME = {
     "GraphXAIDataset": "dataset",
     "MNIST75sp": "dataset",
     "Manifest": "manifest",
+    "MolHIV": "dataset",
     "NCI1": "dataset",
     "Pattern": "dataset",
     "Recipe": "recipe",

@@ -3,8 +3,9 @@
 For g graphs with N nodes and M directed edges in all:
 
 - of a graph: `graph_id`, `group`, `y` [g] i64; `split` [g] u8; `node_ptr`, `edge_ptr` [g+1] i64
-- of a node: `x` [N] u8 (one-hot class ids) or [N, p] f32; `node_mask` [N] bool, where a rationale
-  is known; `node_y` [N] u8, where nodes have classes (`y` is 0 then)
+- of a node: `x` [N] u8 (one-hot class ids), [N, k] u8 (k of them side by side) or [N, p] f32;
+  `node_mask` [N] bool, where a rationale is known; `node_y` [N] u8, where nodes have classes
+  (`y` is 0 then)
 - of an edge: `edge_index` [2, M] i64 (node ids within the graph); `edge_mask` [M] bool, where a
   rationale is known; `edge_attr` [M] u8 or [M, q] f32, where the dataset has edge features
 - a dataset's own fields: rows of a node or a graph; text as UTF-8 bytes with pointers `<name>_ptr`
@@ -106,6 +107,9 @@ def expand(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.float32
     """[rows, width] float32 from what is stored."""
     if feature.encoding == "dense":
         return stored.astype(np.float32)
+    if feature.encoding == "multihot":
+        parts = [one_hot(ids, width) for ids, width in zip(stored.T, feature.widths, strict=True)]
+        return np.concatenate(parts, axis=1)
     return one_hot(stored, feature.width)
 
 
@@ -153,6 +157,11 @@ def _stack(rows: Sequence[npt.NDArray[np.float32]], feature: Feature) -> npt.NDA
 def _compact(rows: npt.NDArray[np.float32], feature: Feature) -> npt.NDArray[Any]:
     if feature.encoding == "dense":
         return rows
+    if feature.encoding == "multihot":
+        blocks = np.split(rows, np.cumsum(feature.widths)[:-1], axis=1)
+        widths = [Feature(width, "onehot") for width in feature.widths]
+        parts = [_compact(block, width) for block, width in zip(blocks, widths, strict=True)]
+        return np.stack(parts, axis=1)
     if not (((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all()):
         bad = int(np.flatnonzero(((rows != 0).sum(axis=1) != 1) | (rows.max(axis=1) != 1))[0])
         raise CheckFailedError(f"a feature declared one-hot is not, in row {bad} of its shard")

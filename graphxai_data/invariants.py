@@ -103,5 +103,6 @@ def _as_matrix(stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _valid_rows(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.bool_]:
     rows = _as_matrix(stored)
-    valid = rows < feature.width if feature.encoding == "onehot" else np.isfinite(rows)
+    limits = np.array(feature.widths or (feature.width,))
+    valid = np.isfinite(rows) if feature.encoding == "dense" else rows < limits
     return np.asarray(valid.all(axis=1))

@@ -7,6 +7,7 @@ paper's formula has it (a tie is a miss), and tie-averaged (a tie is half a hit,
 it). Where every node, or none, is in the rationale there is nothing to rank: an error, no number.
 """
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,15 @@ def weighted_accuracy(predicted: Labels, label: Labels) -> float:
     counts = np.bincount(label)
     hits = np.bincount(label[predicted == label], minlength=len(counts))
     return float((hits[counts > 0] / counts[counts > 0]).mean())
+
+
+def roc_auc(score: Floats, label: Labels) -> float:
+    """Area under the ROC curve of scores [g] of class 1, ties counted half; nan with one class."""
+    positive = label == 1
+    if positive.all() or not positive.any():
+        return math.nan
+    whole = np.array([0, len(score)])
+    return float(auroc_per_graph(score, positive, whole, "average")[0])
 
 
 def macro_f1(predicted: Labels, label: Labels) -> float:

@@ -48,6 +48,7 @@ def has_member(path: Path, name: str) -> bool:
 
 
 def _in_folder(folder: Path, name: str) -> bytes:
+    folder, name = (folder / name).parent, Path(name).name
     try:
         there = sorted(path.name for path in folder.iterdir())
         alias = _alias(name, there, folder)
@@ -90,7 +91,8 @@ def _zipped(path: Path, name: str) -> bytes:
         # wherever it would unpack to, does not matter.
         there = archive.namelist()
         # In some archives all files lie in one folder.
-        folders = {n.removesuffix(name) for n in there if n.endswith(f"/{name}")}
+        plain = [n.removesuffix(".gz") for n in there]
+        folders = {n.removesuffix(name) for n in plain if n.endswith(f"/{name}")}
         if name not in there and len(folders) == 1:
             name = f"{folders.pop()}{name}"
         alias = _alias(name, there, path)

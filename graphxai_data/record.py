@@ -12,7 +12,7 @@ from graphxai_data.errors import CheckFailedError
 # The position of a name is the split id stored in shards.
 SPLIT_NAMES = ("train", "valid", "test")
 
-Encoding = Literal["onehot", "dense"]
+Encoding = Literal["onehot", "multihot", "dense"]
 Level = Literal["node", "graph", "text"]
 
 
@@ -20,15 +20,27 @@ Level = Literal["node", "graph", "text"]
 class Feature:
     """How one feature matrix looks in memory ([rows, width] float32) and on disk.
 
-    A one-hot row is stored as its class id in one byte; a dense row as it is.
+    A one-hot row is stored as its class id in one byte; a multi-hot row, several one-hot ones side
+    by side of given `widths`, as one byte each; a dense row as it is.
     """
 
     width: int
     encoding: Encoding
+    widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.width <= (256 if self.encoding == "onehot" else 2**20):
             raise ValueError(f"a {self.encoding} feature cannot be {self.width} wide")
+        parts = self.encoding == "multihot"
+        if parts != bool(self.widths) or (parts and sum(self.widths) != self.width):
+            raise ValueError(f"widths {self.widths} do not make a {self.encoding} of {self.width}")
+        if self.widths and not 1 <= min(self.widths) <= max(self.widths) <= 256:
+            raise ValueError(f"widths must be from 1 to 256, got {self.widths}")
+
+    @classmethod
+    def multihot(cls, widths: Sequence[int]) -> "Feature":
+        """Several one-hot features of these widths side by side."""
+        return cls(sum(widths), "multihot", tuple(widths))
 
 
 @dataclass(frozen=True)

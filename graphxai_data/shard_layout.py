@@ -83,4 +83,6 @@ def _text_problem(name: str, content: npt.NDArray[Any], ptr: npt.NDArray[Any]) -
 def _stored_layout(feature: Feature, rows: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
     if feature.encoding == "onehot":
         return np.dtype("u1"), (rows,)
+    if feature.encoding == "multihot":
+        return np.dtype("u1"), (rows, len(feature.widths))
     return np.dtype("<f4"), (rows, feature.width)

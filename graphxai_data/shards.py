@@ -26,7 +26,7 @@ from graphxai_data.digest import shard_digest
 from graphxai_data.disk import write_atomically
 from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.invariants import check_columns, wrong_shape
-from graphxai_data.record import Encoding, Extra, Feature, GraphRecord, Level, Schema
+from graphxai_data.record import Extra, Feature, GraphRecord, Level, Schema
 from graphxai_data.shard_layout import USUAL, layout_problem
 
 SCHEMA_VERSION = 1
@@ -107,6 +107,8 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
         for name, feature in (("x", schema.node_features), ("edge_attr", schema.edge_features)):
             if feature is not None:
                 f[name].attrs["width"] = feature.width
+            if feature is not None and feature.widths:
+                f[name].attrs["widths"] = np.bytes_(",".join(map(str, feature.widths)))
         for extra in schema.extras:
             f[extra.name].attrs["level"] = np.bytes_(extra.level)
     return buffer.getvalue()
@@ -169,9 +171,7 @@ class ShardReader:
             array_id = _open_array(file, key)
             self.columns[name] = _cut(array_id, self._image)
             if name in ("x", "edge_attr"):
-                # One-hot features are bytes, dense ones are not.
-                encoding: Encoding = "onehot" if self.columns[name].dtype == np.uint8 else "dense"
-                features[name] = Feature(_read_attribute(array_id, "width", int), encoding)
+                features[name] = _read_feature(array_id, self.columns[name])
             elif name not in USUAL and not name.endswith("_ptr"):
                 level = cast(Level, _read_attribute(array_id, "level", str))
                 array = self.columns[name]
@@ -289,6 +289,17 @@ def _cut(dataset: h5py.h5d.DatasetID, image: bytes) -> npt.NDArray[Any]:
     if offset is None or dtype.hasobject:
         raise ValueError("an array is not stored contiguously in this file")
     return np.frombuffer(image, dtype, count, offset).reshape(shape)
+
+
+def _read_feature(array_id: h5py.h5d.DatasetID, array: npt.NDArray[Any]) -> Feature:
+    """One-hot features are bytes, a row of them if there are several; dense ones are not."""
+    width = _read_attribute(array_id, "width", int)
+    if array.dtype != np.uint8:
+        return Feature(width, "dense")
+    if array.ndim == 1:
+        return Feature(width, "onehot")
+    widths = tuple(int(part) for part in _read_attribute(array_id, "widths", str).split(","))
+    return Feature(width, "multihot", widths)
 
 
 def _read_attribute(location: Any, name: str, kind: type[T]) -> T:

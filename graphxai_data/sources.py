@@ -51,6 +51,7 @@ class SourceEntry:
         text_sha256: of the decompressed content, where the file was compressed here.
         parts: the files that are downloaded, where it is not one but several.
         spdx: the licence of what is made from it, as an SPDX identifier.
+        elsewhere: where people get it themselves, where it is neither shipped nor downloaded.
         of_members: it is an archive that mirrors may pack each in their own way: `sha256` is that
             of the files in it, as `folder_sha256` has it, and `bytes` is theirs.
     """
@@ -65,6 +66,7 @@ class SourceEntry:
     parts: tuple[Part, ...] = ()
     spdx: str = "MIT"
     of_members: bool = False
+    elsewhere: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,11 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
     members = generator_module(recipe.generator).SOURCES[name]
     if wish in known:
         entry = known[wish]
+        if entry.elsewhere:
+            raise InputError(
+                f"'{wish}' is neither shipped nor downloaded; get it from {entry.elsewhere} and "
+                f"pass --source {name}=DIR, a folder or zip with {', '.join(members)}"
+            )
         path = fetch(entry)
         if entry.parts or entry.of_members:
             found = folder_sha256(path, members)

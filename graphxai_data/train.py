@@ -33,7 +33,7 @@ from graphxai_data.checkpoint import (
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
-from graphxai_data.metrics import accuracy, macro_f1, weighted_accuracy
+from graphxai_data.metrics import accuracy, macro_f1, roc_auc, weighted_accuracy
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded
@@ -226,7 +226,8 @@ def predictive_scores(
 ) -> Scores:
     """Loss, accuracy and macro F1 of a model on the graphs of a loader, or on their nodes.
 
-    Of classes of nodes also the accuracy with all classes weighted alike.
+    Of two classes also the area under the ROC curve; of classes of nodes also the accuracy with all
+    classes weighted alike.
     """
     was_training = model.training
     model.train(mode=False)
@@ -240,6 +241,9 @@ def predictive_scores(
         "accuracy": accuracy(predicted, true),
         "f1": macro_f1(predicted, true),
     }
+    if logits.shape[1] == 2 and len(label.unique()) == 2:
+        margin = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
+        found["roc_auc"] = roc_auc(margin, true)
     if getattr(model, "level", "graph") == "node":
         found["weighted_accuracy"] = weighted_accuracy(predicted, true)
     return found

@@ -5,7 +5,10 @@ from hypothesis import strategies as st
 
 from graphxai_data.record import Extra, Feature, GraphRecord, Schema
 
-FEATURES = st.builds(Feature, st.integers(1, 7), st.sampled_from(["onehot", "dense"]))
+FEATURES = st.one_of(
+    st.builds(Feature, st.integers(1, 7), st.sampled_from(["onehot", "dense"])),
+    st.lists(st.integers(1, 5), min_size=1, max_size=3).map(Feature.multihot),
+)
 EXTRAS = st.lists(
     st.sampled_from(
         [Extra("a_text", "text"), Extra("of_node", "node", "<f4", (2,)), Extra("of_graph", "graph")]
@@ -27,6 +30,9 @@ def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
     if feature.encoding == "onehot":
         ids = draw(st.lists(st.integers(0, feature.width - 1), min_size=count, max_size=count))
         return np.eye(feature.width, dtype=np.float32)[np.array(ids, int)]
+    if feature.encoding == "multihot":
+        parts = [_rows(draw, count, Feature(width, "onehot")) for width in feature.widths]
+        return np.concatenate(parts, axis=1)
     seed = draw(st.integers(0, 1000))
     return np.random.default_rng(seed).normal(size=(count, feature.width)).astype(np.float32)
 

@@ -33,6 +33,7 @@ GENERATORS = {
     "ba2motif": "graphxai_data.generators.ba2motif",
     "dihalo": "graphxai_data.generators.dihalo",
     "mnist75sp": "graphxai_data.generators.mnist75sp",
+    "molhiv": "graphxai_data.generators.molhiv",
     "nci1": "graphxai_data.generators.nci1",
     "pattern": "graphxai_data.generators.pattern",
 }

@@ -10,11 +10,13 @@ import numpy.typing as npt
 from graphxai_data.columns import (
     Columns,
     Ints,
+    expand,
     global_edges,
     pointers,
 )
 from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
+from graphxai_data.record import Feature, Schema
 from graphxai_data.rings.modes import Graphs, tidy_edges
 from graphxai_data.seeds import rng_for, spread
 from graphxai_data.shards import ShardReader
@@ -49,7 +51,8 @@ class Sample:
 def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> Sample:
     """Graphs of a build, at random, spread over it."""
     statistics = manifest.statistics
-    dense = ShardReader(folder / manifest.shards[0].name).schema.node_features.encoding == "dense"
+    schema = ShardReader(folder / manifest.shards[0].name).schema
+    dense = schema.node_features.encoding != "onehot"
     # Dense features are mixed by random layers, which costs more than counting colours.
     parts = statistics["nodes_mean"] * (5 if dense else 1) + statistics["edges_mean"]
     count = max(1, min(manifest.graphs, most, int(MOST_PARTS / parts)))
@@ -61,7 +64,7 @@ def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> S
             shard = ShardReader(folder / entry.name, file_crc32=entry.file_crc32)
             pieces.append(_cut(shard.columns, inside))
         first += entry.graphs
-    return _joined(pieces)
+    return _joined(pieces, schema)
 
 
 def sample_dataset(dataset: Any, most: int = MOST_GRAPHS) -> Sample:
@@ -126,14 +129,16 @@ def _cut(columns: Columns, chosen: Ints) -> Sample:
     )
 
 
-def _joined(pieces: list[Sample]) -> Sample:
+def _joined(pieces: list[Sample], schema: Schema | None = None) -> Sample:
     offsets = pointers([len(piece.graphs.x) for piece in pieces])
     parts = [piece.graphs for piece in pieces]
     attributes = [part.edge_attr for part in parts if part.edge_attr is not None]
     graphs = Graphs(
-        _kinds(np.concatenate([part.x for part in parts])),
+        _kinds(
+            np.concatenate([part.x for part in parts]), schema.node_features if schema else None
+        ),
         np.concatenate([p.edges + o for p, o in zip(parts, offsets[:-1], strict=True)], axis=1),
-        _kinds(np.concatenate(attributes)) if attributes else None,
+        _kinds(np.concatenate(attributes), schema and schema.edge_features) if attributes else None,
         pointers(np.concatenate([part.sizes for part in parts])),
     )
     return Sample(
@@ -144,9 +149,12 @@ def _joined(pieces: list[Sample]) -> Sample:
     )
 
 
-def _kinds(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Class ids [N] instead of rows [N, p] where few rows differ."""
-    if x.ndim == 1 or not np.isfinite(x).all() or len(np.unique(x[:2000], axis=0)) > _MOST_KINDS:
+def _kinds(x: npt.NDArray[Any], feature: Feature | None = None) -> npt.NDArray[Any]:
+    """Class ids [N] instead of rows [N, p] where few rows differ; else rows as models see them."""
+    if x.ndim == 1:
         return x
-    rows, kind = np.unique(x, axis=0, return_inverse=True)
-    return kind.ravel() if len(rows) <= _MOST_KINDS else x
+    if np.isfinite(x).all() and len(np.unique(x[:2000], axis=0)) <= _MOST_KINDS:
+        rows, kind = np.unique(x, axis=0, return_inverse=True)
+        if len(rows) <= _MOST_KINDS:
+            return kind.ravel()
+    return expand(x, feature) if feature is not None else x

@@ -128,7 +128,13 @@ def test_classes_of_nodes_are_loaded_and_learned(root: Path, tmp_path: Path) -> 
         changes = {"epochs": 1, "hidden": 4}
         model, card = train(dataset, name, out=tmp_path, changes=changes)
         assert card.shape.level == "node"
-        assert set(card.scores["test"]) == {"loss", "accuracy", "f1", "weighted_accuracy"}
+        assert set(card.scores["test"]) == {
+            "loss",
+            "accuracy",
+            "f1",
+            "roc_auc",
+            "weighted_accuracy",
+        }
         data = dataset[0]
         assert model(data.x, data.edge_index).shape == (data.num_nodes, 2)
     rings = (root / "pattern" / "seed-0" / "rings.json").read_text()

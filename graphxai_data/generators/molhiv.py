@@ -1,0 +1,260 @@
+"""ogbg-molhiv: molecules that do or do not inhibit HIV, in OGB's order, with its scaffold split.
+
+Atoms and bonds have OGB's encodings, each value a one-hot feature of its own. From SMILES by RDKit;
+the few rows that full sanitisation refuses today are read without its check of valences, since OGB
+has graphs for them. No rationale is known.
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.columns import Columns, Ints, pointers
+from graphxai_data.errors import InputError
+from graphxai_data.generators.mnist_images import stratified_order
+from graphxai_data.generators.molhiv_proof import Prover as Prover
+from graphxai_data.raw_files import read_member
+from graphxai_data.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
+from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
+from graphxai_data.sources import Source
+
+CLASSES = 2
+TABLE = "hiv.csv"
+SPLIT_FILES = tuple(f"split/scaffold/{name}.csv" for name in SPLIT_NAMES)
+SOURCES: dict[str, tuple[str, ...]] = {"molhiv": (TABLE, *SPLIT_FILES)}
+
+# OGB's encodings: the values that have a column of their own; the last column is for all others.
+_CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
+_HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
+_BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+_STEREO = (
+    "STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY",
+)  # fmt: skip
+# Atomic number, chirality, degree, charge, hydrogens, radical electrons, hybridisation, aromatic,
+# in a ring.
+ATOM_WIDTHS = (119, 5, 12, 12, 10, 6, 6, 2, 2)
+# Type, stereo, conjugated.
+BOND_WIDTHS = (5, 6, 2)
+
+
+@dataclass(frozen=True)
+class Params:
+    """The recipe's numbers.
+
+    Attributes:
+        graphs: how many graphs the reference build holds: all there are.
+    """
+
+    graphs: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.graphs <= MAX_GRAPHS:
+            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
+
+
+def schema(params: Params) -> Schema:
+    """OGB's features of atoms and bonds, two classes, no rationale; and the SMILES."""
+    return Schema(
+        Feature.multihot(ATOM_WIDTHS),
+        Feature.multihot(BOND_WIDTHS),
+        num_classes=CLASSES,
+        extras=(Extra("smiles", "text"),),
+        has_rationale=False,
+    )
+
+
+def class_names(params: Params) -> list[str]:
+    """What the assay said."""
+    return ["inactive", "active"]
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """The rows of a source: SMILES, class [g] and split [g]."""
+
+    smiles: list[str]
+    label: Ints
+    split: npt.NDArray[np.uint8]
+
+
+def plan_from_sources(
+    params: Params,
+    fractions: Sequence[float],
+    graphs: int,
+    sources: dict[str, Source],
+    draws: Draws,
+) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+    """Class, row and OGB's split of every molecule; fewer are always the same ones."""
+    found = read_molecules(sources["molhiv"])
+    if graphs > len(found.label):
+        raise InputError(
+            f"{sources['molhiv'].path}: {len(found.label)} molecules, {graphs} asked for; "
+            "ask for no more"
+        )
+    strata = found.label * len(SPLIT_NAMES) + found.split
+    chosen = np.sort(stratified_order(strata, rng_for(0, "molhiv"))[:graphs])
+    return found.label[chosen], chosen, found.split[chosen]
+
+
+def read(
+    params: Params, sources: dict[str, Source], group: Ints, seed: int
+) -> tuple[list[str], dict[str, dict[str, int]]]:
+    """The SMILES of each molecule; none is passed over."""
+    smiles = read_molecules(sources["molhiv"]).smiles
+    return [smiles[i] for i in group.tolist()], {"molhiv": {}}
+
+
+@lru_cache(maxsize=1)
+def read_molecules(source: Source) -> Molecules:
+    """All rows of a folder or zip archive, or an `InputError` that says where it is wrong."""
+    where = f"{source.path}: {TABLE}"
+    try:
+        rows = list(csv.reader(io.StringIO(read_member(source.path, TABLE).decode())))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{where}: no CSV file ({error})") from None
+    header = rows[0] if rows else []
+    if not {"smiles", "HIV_active"} <= set(header):
+        raise InputError(f"{where}: expected columns smiles and HIV_active, got {header[:6]}")
+    columns = header.index("smiles"), header.index("HIV_active")
+    smiles, label = [], np.empty(len(rows) - 1, np.int64)
+    for i, row in enumerate(rows[1:]):
+        if len(row) != len(header) or row[columns[1]] not in ("0", "1"):
+            raise InputError(f"{where}: line {i + 2}: expected a SMILES and 0 or 1, got {row[:3]}")
+        smiles.append(row[columns[0]])
+        label[i] = int(row[columns[1]])
+    return Molecules(smiles, label, _splits(source, len(label)))
+
+
+def _splits(source: Source, count: int) -> npt.NDArray[np.uint8]:
+    split = np.full(count, len(SPLIT_NAMES), np.uint8)
+    for number, name in enumerate(SPLIT_FILES):
+        where = f"{source.path}: {name}"
+        lines = read_member(source.path, name).decode(errors="replace").split()
+        if not all(line.isdecimal() and int(line) < count for line in lines):
+            wrong = next(x for x in lines if not (x.isdecimal() and int(x) < count))
+            raise InputError(f"{where}: {wrong!r}; expected rows of {TABLE}, 0 to {count - 1}")
+        rows = np.array([int(line) for line in lines], np.int64)
+        again = rows[split[rows] != len(SPLIT_NAMES)]
+        if len(again) or len(np.unique(rows)) != len(rows):
+            row = again[0] if len(again) else rows[np.diff(np.sort(rows), append=-1) == 0][0]
+            raise InputError(f"{where}: row {row} is there twice, or in another split, too")
+        split[rows] = number
+    missing = np.flatnonzero(split == len(SPLIT_NAMES))
+    if len(missing):
+        raise InputError(f"{source.path}: row {missing[0]} of {TABLE} is in no split")
+    return split
+
+
+def generate(params: Params, plan: Plan, seed: int) -> Columns:
+    """The planned molecules: atoms in the order of their SMILES, bonds both ways and sorted."""
+    from rdkit import rdBase
+
+    with rdBase.BlockLogs():  # of rows without full sanitisation; all others raise
+        graphs = [
+            _graph(smiles, index)
+            for smiles, index in zip(plan.raw or [], plan.group.tolist(), strict=True)
+        ]
+    texts = [smiles.encode() for smiles in plan.raw or []]
+    return {
+        "node_ptr": pointers([len(atoms) for atoms, _, _ in graphs]),
+        "edge_ptr": pointers([len(bonds) for _, _, bonds in graphs]),
+        "x": np.concatenate([np.empty((0, len(ATOM_WIDTHS)), np.uint8), *(g[0] for g in graphs)]),
+        "edge_index": np.concatenate([np.empty((2, 0), np.int64), *(g[1] for g in graphs)], axis=1),
+        "edge_attr": np.concatenate(
+            [np.empty((0, len(BOND_WIDTHS)), np.uint8), *(g[2] for g in graphs)]
+        ),
+        "y": plan.label,
+        "split": plan.split,
+        "graph_id": plan.index,
+        "group": plan.group,
+        "smiles": np.frombuffer(b"".join(texts), np.uint8),
+        "smiles_ptr": pointers([len(text) for text in texts]),
+    }
+
+
+def _graph(
+    smiles: str, row: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Atoms [n, 9], edges [2, m] and bonds [m, 3] of a molecule."""
+    molecule = parsed(smiles, row)
+    chirality, hybridisation, bond_type, stereo = _codes()
+    atoms = np.array(
+        [
+            (
+                (atom.GetAtomicNum() or 119) - 1,
+                chirality.get(atom.GetChiralTag(), 4),
+                min(atom.GetTotalDegree(), 11),
+                _charge(atom.GetFormalCharge()),
+                min(atom.GetTotalNumHs(), 9),
+                min(atom.GetNumRadicalElectrons(), 5),
+                hybridisation.get(atom.GetHybridization(), 5),
+                atom.GetIsAromatic(),
+                atom.IsInRing(),
+            )
+            for atom in molecule.GetAtoms()
+        ],
+        np.uint8,
+    ).reshape(-1, len(ATOM_WIDTHS))
+    ends, kinds = [], []
+    for bond in molecule.GetBonds():
+        a, b = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        kind = (
+            bond_type.get(bond.GetBondType(), 4),
+            stereo[bond.GetStereo()],
+            bond.GetIsConjugated(),
+        )
+        ends += [(a, b), (b, a)]
+        kinds += [kind, kind]
+    edges = np.array(ends, np.int64).reshape(-1, 2)
+    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    bonds = np.array(kinds, np.uint8).reshape(-1, len(BOND_WIDTHS))
+    return atoms, edges[order].T, bonds[order]
+
+
+def parsed(smiles: str, row: int) -> Any:
+    """The molecule of a SMILES; without a check of valences where there is no other way."""
+    from rdkit import Chem
+
+    molecule: Any = Chem.MolFromSmiles(smiles)
+    if molecule is None:
+        molecule = Chem.MolFromSmiles(smiles, sanitize=False)
+        if molecule is None:
+            raise InputError(f"row {row}: not a SMILES: {smiles[:60]!r}")
+        molecule.UpdatePropertyCache(strict=False)
+        steps = Chem.SanitizeFlags.SANITIZE_ALL ^ Chem.SanitizeFlags.SANITIZE_PROPERTIES
+        Chem.SanitizeMol(molecule, steps)
+    return molecule
+
+
+def _charge(charge: int) -> int:
+    return charge + 5 if -5 <= charge <= 5 else 11
+
+
+@lru_cache(maxsize=1)
+def _codes() -> tuple[dict[Any, int], dict[Any, int], dict[Any, int], dict[Any, int]]:
+    """Codes of RDKit's values: chirality, hybridisation, bond type, stereo.
+
+    A dictionary each, since RDKit's enumerations are whole numbers, and equal to one another.
+    """
+    from rdkit.Chem import rdchem
+
+    def numbered(kind: Any, names: tuple[str, ...]) -> dict[Any, int]:
+        return {getattr(kind, name): i for i, name in enumerate(names)}
+
+    return (
+        numbered(rdchem.ChiralType, _CHIRALITY),
+        numbered(rdchem.HybridizationType, _HYBRIDISATION),
+        numbered(rdchem.BondType, _BOND_TYPES),
+        numbered(rdchem.BondStereo, _STEREO),
+    )
+
+
+def check(params: Params, columns: Columns) -> list[str]:
+    """Nothing beyond what holds for every dataset can be known from the arrays alone."""
+    return []
