@@ -133,12 +133,11 @@ def _joined(pieces: list[Sample], schema: Schema | None = None) -> Sample:
     offsets = pointers([len(piece.graphs.x) for piece in pieces])
     parts = [piece.graphs for piece in pieces]
     attributes = [part.edge_attr for part in parts if part.edge_attr is not None]
+    of_nodes, of_edges = (schema.node_features, schema.edge_features) if schema else (None, None)
     graphs = Graphs(
-        _kinds(
-            np.concatenate([part.x for part in parts]), schema.node_features if schema else None
-        ),
+        _kinds(np.concatenate([part.x for part in parts]), of_nodes),
         np.concatenate([p.edges + o for p, o in zip(parts, offsets[:-1], strict=True)], axis=1),
-        _kinds(np.concatenate(attributes), schema and schema.edge_features) if attributes else None,
+        _kinds(np.concatenate(attributes), of_edges) if attributes else None,
         pointers(np.concatenate([part.sizes for part in parts])),
     )
     return Sample(
