@@ -4,7 +4,6 @@ Run with `python -m benchmarks.nci1 --raw DIR`, a folder with the four files of 
 """
 
 import argparse
-import gzip
 import json
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from graphxai_data.build import make_plan, read_sources
 from graphxai_data.columns import Columns
 from graphxai_data.generators.nci1 import SOURCES, generate
 from graphxai_data.generators.tu_files import read_tu
+from graphxai_data.raw_files import read_member
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
 
@@ -26,26 +26,23 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, required=True, help="folder of the four files")
     raw = parser.parse_args().raw
     recipe = Recipe.load("nci1")
-    sources = find_sources(recipe, {"nci1": raw})
-
-    def ours() -> Columns:
-        read_tu.cache_clear()
-        plan = make_plan(recipe, 0, recipe.params.graphs, sources)
-        plan, _ = read_sources(plan, recipe, sources, 0)
-        return generate(recipe.params, plan, 0)
-
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "NCI1" / "raw"
         files.mkdir(parents=True)
-        for name in SOURCES["nci1"]:
-            packed = raw / f"{name}.gz"
-            text = gzip.decompress(packed.read_bytes()) if packed.exists() else None
-            (files / name).write_bytes(text or (raw / name).read_bytes())
+        for name in SOURCES["nci1"]:  # plain files for both
+            (files / name).write_bytes(read_member(raw, name))
+        sources = find_sources(recipe, {"nci1": files})
+
+        def ours() -> Columns:
+            read_tu.cache_clear()
+            plan = make_plan(recipe, 0, recipe.params.graphs, sources)
+            plan, _ = read_sources(plan, recipe, sources, 0)
+            return generate(recipe.params, plan, 0)
 
         def theirs() -> TUDataset:
             return TUDataset(folder, "NCI1", force_reload=True)
 
-        seconds = best_seconds({"PyG": theirs, "ours": ours}, rounds=3)
+        seconds = best_seconds({"PyG": theirs, "ours": ours}, rounds=5)
         dataset, columns = theirs(), ours()
     assert len(dataset) == len(columns["y"])
     assert np.array_equal(dataset._data.y.numpy(), columns["y"])

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphxai_data import engine as engines
+from graphxai_data.columns import Ints
 from graphxai_data.disk import (
     explained_disk_errors,
     finish_replacing,
@@ -201,16 +202,24 @@ def make_plan(
             )
         else:
             label, group = generator.plan(recipe.params, graphs)
-            strata = label
-            if hasattr(generator, "strata"):
-                strata = generator.strata(recipe.params, graphs)
-            split = assign_splits(strata, group, fractions, draws)
+            strata = _whole_strata(recipe, graphs)
+            split = assign_splits(label if strata is None else strata, group, fractions, draws)
         return Plan(np.arange(graphs, dtype=np.int64), label, group, split)
     except MemoryError:
         raise InputError(
             f"graphs: the plan of {graphs} graphs does not fit into memory; "
             "build fewer, or several seeds"
         ) from None
+
+
+def _whole_strata(recipe: Recipe, graphs: int) -> Ints | None:
+    """What every split has its share of beside classes, where those shares are whole numbers."""
+    generator = generator_module(recipe.generator)
+    if not hasattr(generator, "strata"):
+        return None
+    strata: Ints = generator.strata(recipe.params, graphs)
+    shares = np.outer(np.bincount(strata), recipe.splits.fractions)
+    return strata if np.allclose(shares, shares.round(), rtol=0, atol=1e-9) else None
 
 
 def plans_from_sources(recipe: Recipe) -> bool:

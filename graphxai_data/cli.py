@@ -29,8 +29,8 @@ _source_option = click.option(
     "sources",
     metavar="ID=PATH",
     multiple=True,
-    help="A file (of MNIST a folder), or another known source, to use instead of a shipped raw "
-    "input, by its name in the recipe; may be given more than once.",
+    help="A file, a folder or zip of files, or another known source, to use instead of the "
+    "recipe's, by its name there; may be given more than once.",
 )
 _folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 

@@ -129,8 +129,12 @@ def train(
 def _show_trainings(results: list[dict[str, Any]]) -> None:
     import statistics
 
-    headers = ("seed", "epochs", "best", "valid loss", "valid F1", "test accuracy", "test F1")
+    headers = ["seed", "epochs", "best", "valid loss", "valid F1", "test accuracy", "test F1"]
     columns = [("valid", "loss"), ("valid", "f1"), ("test", "accuracy"), ("test", "f1")]
+    for key, header in (("roc_auc", "test ROC AUC"), ("weighted_accuracy", "weighted")):
+        if all(key in result["scores"]["test"] for result in results):
+            columns.append(("test", key))
+            headers.append(header)
     rows = []
     for result in results:
         scores = [f"{result['scores'][split][key]:.4f}" for split, key in columns]

@@ -14,7 +14,7 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from graphxai_data.batches import BatchLoader
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.errors import finite_number, whole_number
+from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.explain.base import check_ready
 from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
 from graphxai_data.nn.random import seeded
@@ -161,6 +161,8 @@ def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:
 
     Every graph keeps a node: one that would lose all keeps its first.
     """
+    if part.task == "node":
+        raise InputError("faithfulness is measured where graphs have classes; here nodes have")
     keys = ("x", "edge_index", "edge_attr", "y")
     whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
     kept = torch.from_numpy(keep.copy())

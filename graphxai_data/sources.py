@@ -111,16 +111,13 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
                 f"'{wish}' is neither shipped nor downloaded; get it from {entry.elsewhere} and "
                 f"pass --source {name}=DIR, a folder or zip with {', '.join(members)}"
             )
-        path = fetch(entry)
-        if entry.parts or entry.of_members:
-            found = folder_sha256(path, members)
-            if found != entry.sha256:
-                # Parts were right one by one; something else lies beside them under the same name.
-                remedy = "empty the folder" if entry.parts else "delete it"
-                raise DamagedError(
-                    f"{path}: not the files of '{wish}' (expected SHA-256 {entry.sha256}, "
-                    f"got {found}); {remedy}"
-                )
+        path = fetch(entry, members)
+        if entry.parts and (found := folder_sha256(path, members)) != entry.sha256:
+            # Each part was right; something else lies beside them under the same name.
+            raise DamagedError(
+                f"{path}: not the files of '{wish}' (expected SHA-256 {entry.sha256}, "
+                f"got {found}); empty the folder"
+            )
         return Source(wish, path, entry.sha256)
     if chosen is None:
         raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
@@ -150,7 +147,7 @@ def registry() -> dict[str, SourceEntry]:
     }
 
 
-def fetch(entry: SourceEntry) -> Path:
+def fetch(entry: SourceEntry, members: tuple[str, ...] = ()) -> Path:
     """Path of a known source: the shipped file, the downloaded one, or a folder of those."""
     if entry.parts:
         folder = cache_folder() / entry.file
@@ -158,7 +155,7 @@ def fetch(entry: SourceEntry) -> Path:
             download(part, folder)
         return folder
     if entry.urls:
-        return download(entry, cache_folder())
+        return download(entry, cache_folder(), members)
     path = shipped("data") / "sources" / entry.file
     if not path.is_file():
         raise DamagedError(f"{path}: missing from the installation; install graphxai-data again")
@@ -176,22 +173,28 @@ def cache_folder() -> Path:
     return Path(os.environ.get("GRAPHXAI_DATA_CACHE") or pooch.os_cache("graphxai-data"))
 
 
-def download(entry: SourceEntry | Part, folder: Path) -> Path:
+def download(entry: SourceEntry | Part, folder: Path, members: tuple[str, ...] = ()) -> Path:
     """Fetch a file from the first mirror that has it; whole, checked, or not at all.
+
+    Of an archive known by the files in it, `members` are those.
 
     A download that broke off goes on where it stopped, also from another mirror.
     """
     failures = []
+    of_members = isinstance(entry, SourceEntry) and entry.of_members
     for url in entry.urls:
+        # What one mirror has begun another can go on with, if their files are the same.
+        begun = hashlib.sha256(url.encode()).hexdigest() if of_members else entry.sha256
         try:
-            of_members = isinstance(entry, SourceEntry) and entry.of_members
             path = pooch.retrieve(
                 url,
                 known_hash=None if of_members else f"sha256:{entry.sha256}",
                 fname=entry.file,
                 path=folder,
-                downloader=_ResumingDownloader(folder / f"{entry.sha256}.part"),
+                downloader=_ResumingDownloader(folder / f"{begun}.part"),
             )
+            if of_members:
+                _check_members(Path(path), entry.sha256, members)
             return Path(path)
         except (ValueError, OSError, HTTPException) as error:
             failures.append(f"{url}: {' '.join(str(error).split())}")
@@ -199,8 +202,20 @@ def download(entry: SourceEntry | Part, folder: Path) -> Path:
     what = "the folder of all its parts" if isinstance(entry, Part) else "it"
     raise InputError(
         f"{entry.file} could not be downloaded ({'; '.join(failures)}); "
-        f"get it by other means and pass {what} with --source"
+        f"get it by other means and pass {what} with --source to `graphxai-data build`"
     )
+
+
+def _check_members(path: Path, expected: str, members: tuple[str, ...]) -> None:
+    """Take a file away, with a ValueError, unless it is an archive of the right files."""
+    try:
+        found = folder_sha256(path, members)
+    except InputError as error:
+        path.unlink()
+        raise ValueError(str(error)) from None
+    if found != expected:
+        path.unlink()
+        raise ValueError(f"the files in it have SHA-256 {found}, expected {expected}")
 
 
 class _ResumingDownloader:

@@ -51,6 +51,7 @@ class Statistics:
     components: int = 0
     nodes_min: int = 0
     nodes_max: int = 0
+    splits: list[int] = field(default_factory=lambda: [0, 0, 0])
     # class_splits[label][split] = graphs, or nodes
     class_splits: dict[int, list[int]] = field(default_factory=dict)
 
@@ -72,6 +73,8 @@ class Statistics:
         joined = csr_array((np.ones(len(source), bool), (source, target)), shape=(nodes, nodes))
         self.isolated_nodes += int((np.bincount(source, minlength=nodes) == 0).sum())
         self.components += int(connected_components(joined, directed=False)[0])
+        for split, count in enumerate(np.bincount(columns["split"], minlength=3).tolist()):
+            self.splits[split] += count
         label, split_of = columns["y"], columns["split"]
         if "node_y" in columns:
             label, split_of = columns["node_y"], np.repeat(split_of, sizes)
@@ -95,7 +98,7 @@ class Statistics:
             isolated_nodes_mean=self.isolated_nodes / self.graphs,
             components_mean=self.components / self.graphs,
             classes={str(label): sum(counts) for label, counts in per_class.items()},
-            splits=SplitCounts(*(sum(c[i] for c in per_class.values()) for i in range(3))),
+            splits=SplitCounts(*self.splits),
             class_splits={str(label): SplitCounts(*c) for label, c in per_class.items()},
         )
         return asdict(summary)

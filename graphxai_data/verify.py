@@ -1,5 +1,6 @@
 """Verify: is a build whole, is it what its recipe and seed give, and is its ground truth true?"""
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 
 from graphxai_data.build import make_plan, plans_from_sources, read_sources
 from graphxai_data.digest import widened
-from graphxai_data.errors import DamagedError
+from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
@@ -19,6 +20,8 @@ from graphxai_data.shards import ShardReader
 from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
 from graphxai_data.validate import survey
 
+log = logging.getLogger(__name__)
+
 _SURELY_PLANNED = 1_000_000
 
 
@@ -28,7 +31,7 @@ def verify(
     """Problems of a build, empty when it is whole.
 
     Always: manifest, every digest, the invariants of every graph, the plan of classes, groups and
-    splits, the statistics, and the independent proof of 10,000 graphs (2,000 digits), a random
+    splits, the statistics, and the independent proof of 10,000 graphs (2,000 of some), a random
     sample where there are more.
 
     Args:
@@ -120,8 +123,13 @@ def _sources_of(
     sources: dict[str, Source] = {}
     problems = []
     for name, made_from in manifest.sources.items():
-        if name in chosen or made_from.id in known:
-            sources[name] = find_source(recipe, name, chosen.get(name, made_from.id))
+        if name in chosen:
+            sources[name] = find_source(recipe, name, chosen[name])
+        elif made_from.id in known:
+            try:
+                sources[name] = find_source(recipe, name, made_from.id)
+            except InputError as error:  # neither shipped, nor to be had from here
+                log.info("%s: %s", name, error)
         if name not in sources or sources[name].sha256 != made_from.sha256:
             problems.append(
                 f"{folder}: cannot be {what} without the file it was made from; pass "

@@ -26,7 +26,10 @@ def offline_names() -> list[str]:
     return [
         name
         for name in shipped_names()
-        if not any(known[source].urls for source in Recipe.load(name).sources.values())
+        if not any(
+            known[source].urls or known[source].elsewhere
+            for source in Recipe.load(name).sources.values()
+        )
     ]
 
 

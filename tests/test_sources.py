@@ -159,6 +159,8 @@ def test_every_source_has_what_people_need_to_know(key: str) -> None:
     if entry.parts:
         assert sum(part.bytes for part in entry.parts) == entry.bytes
         assert all(len(part.sha256) == 64 and len(part.urls) > 1 for part in entry.parts)
+    elif entry.elsewhere:
+        assert not entry.urls
     elif not entry.urls:
         path = fetch(entry)
         assert path.stat().st_size == entry.bytes
@@ -285,5 +287,12 @@ def test_an_archive_is_known_by_the_files_in_it(
     with zipfile.ZipFile(downloaded.path, "w") as archive:
         for name in members:
             archive.writestr(name, "3\n")
-    with pytest.raises(DamagedError, match=r"not the files of 'nci1' .*; delete it"):
+    # What lies there is not the source: it is taken away, and the next mirror is asked.
+    with pytest.raises(InputError, match="the files in it have SHA-256"):
         find_sources(recipe)
+    assert find_sources(recipe)["nci1"].sha256 == digest
+    downloaded.path.unlink()
+    mirror.content = b"<html>please log in</html>"
+    with pytest.raises(InputError, match="could not be downloaded.*nor a readable zip archive"):
+        find_sources(recipe)
+    assert not downloaded.path.exists()

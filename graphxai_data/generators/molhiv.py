@@ -28,6 +28,7 @@ CLASSES = 2
 TABLE = "hiv.csv"
 SPLIT_FILES = tuple(f"split/scaffold/{name}.csv" for name in SPLIT_NAMES)
 SOURCES: dict[str, tuple[str, ...]] = {"molhiv": (TABLE, *SPLIT_FILES)}
+GIVEN = True
 
 # OGB's encodings: the values that have a column of their own; the last column is for all others.
 _CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")

@@ -24,6 +24,7 @@ FILES = "NCI1"
 CLASSES = 2
 _FIRST_TYPE = 1  # atom types are counted from 1 in the file, as columns of x from 0
 SOURCES: dict[str, tuple[str, ...]] = {"nci1": tu_files(FILES)}
+GIVEN = True
 
 # A graph on its way to a worker: kinds of its nodes [n], and its edges [2, m].
 RawGraph = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]

@@ -1,4 +1,7 @@
-"""An independent look at PATTERN: graphs of one pattern have the same pattern in them."""
+"""An independent look at PATTERN: graphs of one pattern have the same pattern in them.
+
+In builds of so few graphs that a pattern occurs once there is nothing to compare it with.
+"""
 
 from typing import Any
 

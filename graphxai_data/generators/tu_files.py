@@ -5,7 +5,7 @@
 graphs are counted from 1.
 """
 
-import warnings
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.raw_files import read_member
 from graphxai_data.sources import Source
 
+_MOST_DIGITS = 18  # so many fit into 64 bits, whichever they are
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
 
 
@@ -60,6 +61,12 @@ def read_tu(source: Source, name: str) -> TUGraphs:
             f"{where}_node_labels.txt: {len(kind)} lines, expected {len(indicator)}, one a node of "
             f"{name}_graph_indicator.txt: is a file truncated?"
         )
+    outside = ((indicator < 1) | (indicator > len(label))).nonzero()[0]
+    if len(outside):
+        raise InputError(
+            f"{where}_graph_indicator.txt: line {outside[0] + 1}: graph {indicator[outside[0]]}, "
+            f"expected 1 to {len(label)}, the graphs of {name}_graph_labels.txt"
+        )
     falls = (np.diff(indicator) < 0).nonzero()[0]
     if len(falls):
         raise InputError(
@@ -67,15 +74,13 @@ def read_tu(source: Source, name: str) -> TUGraphs:
             f"after graph {indicator[falls[0]]}; expected the nodes of each graph together"
         )
     sizes = np.bincount(indicator, minlength=len(label) + 1)
-    if len(sizes) != len(label) + 1 or sizes[0] or not sizes[1:].all():
+    if not sizes[1:].all():
+        graph = int(np.argmin(sizes[1:])) + 1
         raise InputError(
-            f"{where}_graph_indicator.txt: {indicator.max(initial=0)} graphs, each with nodes, "
-            f"expected the {len(label)} of {name}_graph_labels.txt"
+            f"{where}_graph_indicator.txt: no node of graph {graph}, expected some of each of the "
+            f"{len(label)} of {name}_graph_labels.txt"
         )
-    _check_edges(edges, indicator, f"{where}_A.txt")
-    source_node, target_node = edges.T - 1
-    order = np.lexsort((target_node, source_node))
-    source_node, target_node = source_node[order], target_node[order]
+    source_node, target_node = edges[_sorted_edges(edges, indicator, f"{where}_A.txt")].T - 1
     node_ptr = pointers(sizes[1:])
     graph = indicator[source_node] - 1
     local = np.stack([source_node, target_node]) - node_ptr[graph]
@@ -83,42 +88,81 @@ def read_tu(source: Source, name: str) -> TUGraphs:
     return TUGraphs(label, kind, node_ptr, edge_ptr, local)
 
 
-def _check_edges(edges: Ints, indicator: Ints, where: str) -> None:
-    outside = np.flatnonzero(((edges < 1) | (edges > len(indicator))).any(axis=1))
-    if len(outside):
-        line = int(outside[0])
-        raise InputError(
-            f"{where}: line {line + 1}: nodes {edges[line, 0]}, {edges[line, 1]}; expected numbers "
-            f"from 1 to {len(indicator)}"
-        )
-    ends = indicator[edges - 1]
-    between = (ends[:, 0] != ends[:, 1]).nonzero()[0]
-    if len(between):
-        line = int(between[0])
-        raise InputError(
-            f"{where}: line {line + 1}: joins nodes of graphs {ends[line, 0]} and {ends[line, 1]}"
-        )
+def _sorted_edges(edges: Ints, indicator: Ints, where: str) -> Ints:
+    """[m] the order of edges by source and target.
+
+    An `InputError` unless they are between two nodes of a graph, each once, and both ways.
+    """
+
+    def refuse(wrong: npt.NDArray[np.bool_], what: str) -> None:
+        if wrong.any():
+            line = int(np.argmax(wrong))
+            raise InputError(f"{where}: line {line + 1}: {edges[line, 0]}, {edges[line, 1]} {what}")
+
+    outside = (edges.min(axis=1) < 1) | (edges.max(axis=1) > len(indicator))
+    refuse(outside, f"are not both nodes: expected numbers from 1 to {len(indicator)}")
+    refuse(np.diff(indicator[edges - 1], axis=1)[:, 0] != 0, "joins nodes of two graphs")
+    refuse(edges[:, 0] == edges[:, 1], "is a self-loop")
+    nodes = len(indicator) + 1
+    code, back = edges[:, 0] * nodes + edges[:, 1], edges[:, 1] * nodes + edges[:, 0]
+    order = np.argsort(code)
+    ordered = code[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        again = np.ones(len(code), bool)
+        again[np.unique(code, return_index=True)[1]] = False
+        refuse(again, "is there twice")
+    if not np.array_equal(np.sort(back), ordered):
+        refuse(~np.isin(back, code), "lacks its reverse")
+    return order
 
 
 def _numbers(source: Source, name: str, columns: int) -> npt.NDArray[np.int64]:
-    """[lines, columns] the whole numbers of a file."""
+    """[lines, columns] the whole numbers of a file, `columns` in each line with commas between.
+
+    Every byte is looked at: where NumPy's own reader meets something else, it stops, goes on or
+    takes the largest number there is, depending on its version.
+    """
     where = f"{source.path}: {name}"
-    content = read_member(source.path, name)
-    lines = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
-    if content.count(b",") != lines * (columns - 1):
-        raise InputError(f"{where}: expected {columns} numbers a line, separated by a comma")
-    text = content.replace(b",", b" ")
-    with warnings.catch_warnings():
-        # NumPy warns where it stops at something that is no number; we count instead.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        try:
-            values = np.fromstring(text, np.int64, sep=" ")
-        except ValueError:
-            values = np.empty(0, np.int64)
-    if len(values) != lines * columns:
-        raise InputError(
-            f"{where}: expected {columns} whole numbers in each of {lines} lines, got "
-            f"{len(values)} in all: line {len(values) // columns + 1} is another thing, or the "
-            "file is truncated"
-        )
+    content = read_member(source.path, name).replace(b"\r\n", b"\n").rstrip() + b"\n"
+    if content == b"\n":
+        raise InputError(f"{where}: has no lines; is it truncated?")
+    lines = content.count(b"\n")
+    if not _are_plain_numbers(np.frombuffer(content, np.uint8), lines, columns):
+        form = rb"[ \t]*,".join([rb"[ \t]*-?\d{1,%d}" % _MOST_DIGITS] * columns) + rb"[ \t]*"
+        for i, line in enumerate(content.split(b"\n")[:-1]):
+            if not re.fullmatch(form, line):
+                shown = line[:40].decode(errors="replace")
+                what = "a whole number"
+                if columns > 1:
+                    what = f"{columns} whole numbers, commas between"
+                raise InputError(f"{where}: line {i + 1}: expected {what}, got {shown!r}")
+    values = np.fromstring(content.replace(b",", b" "), np.int64, sep=" ")
     return values.reshape(lines, columns)
+
+
+_DIGIT, _COMMA, _NEWLINE, _BLANK = 1, 2, 3, 4
+_KIND_OF_BYTE = np.zeros(256, np.uint8)
+_KIND_OF_BYTE[list(b"0123456789")] = _DIGIT
+_KIND_OF_BYTE[list(b",")] = _COMMA
+_KIND_OF_BYTE[list(b"\n")] = _NEWLINE
+_KIND_OF_BYTE[list(b" \t")] = _BLANK
+
+
+def _are_plain_numbers(text: npt.NDArray[np.uint8], lines: int, columns: int) -> bool:
+    """Whether each line is `columns` numbers without sign, as arrays: much faster than a regex."""
+    kind = _KIND_OF_BYTE[text]
+    if not kind.all():
+        return False
+    changes = np.flatnonzero(np.diff(kind == _DIGIT, prepend=False, append=False))
+    begins, ends = changes[::2], changes[1::2]
+    commas, newlines = np.flatnonzero(kind == _COMMA), np.flatnonzero(kind == _NEWLINE)
+    if len(begins) != lines * columns or len(commas) != lines * (columns - 1):
+        return False
+    places, between = begins.reshape(lines, columns), commas.reshape(lines, columns - 1)
+    return bool(
+        (places[1:, 0] > newlines[:-1]).all()
+        and (places[:, -1] < newlines).all()
+        and (places[:, :-1] < between).all()
+        and (between < places[:, 1:]).all()
+        and (ends - begins).max() <= _MOST_DIGITS
+    )

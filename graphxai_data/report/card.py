@@ -104,10 +104,10 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
 
 
 def class_rows(manifest: Manifest) -> list[list[str]]:
-    """Graphs of each class in each split."""
+    """Graphs of each class in each split; nodes, where nodes have classes, and graphs in all."""
     recipe = manifest.load_recipe()
     names = dict(enumerate(generator_module(recipe.generator).class_names(recipe.params)))
-    return [
+    rows = [
         [
             f"{label}: {names.get(int(label), '?')}",
             *(str(counts[split]) for split in SPLIT_NAMES),
@@ -115,6 +115,10 @@ def class_rows(manifest: Manifest) -> list[list[str]]:
         ]
         for label, counts in manifest.statistics["class_splits"].items()
     ]
+    if _of_nodes(manifest):
+        splits = manifest.statistics["splits"]
+        rows.append(["graphs", *(str(splits[s]) for s in SPLIT_NAMES), str(manifest.graphs)])
+    return rows
 
 
 def rings_rows(recipe: Recipe, found: Measurement | None) -> list[list[str]]:

@@ -33,6 +33,13 @@ def test_every_pattern_has_its_share_of_every_split() -> None:
     assert (counts == [100, 20, 20]).all()
 
 
+@pytest.mark.parametrize("graphs", [100, 300, 500, 20_000])
+def test_any_number_of_graphs_has_its_splits_in_proportion(graphs: int) -> None:
+    plan = make_plan(Recipe.load("pattern"), 0, graphs)
+    wanted = np.array([5, 1, 1]) / 7 * graphs
+    assert np.abs(np.bincount(plan.split, minlength=3) - wanted).max() < 1
+
+
 def test_sizes_and_edges_are_distributed_as_published() -> None:
     recipe = Recipe.load("pattern")
     plan = make_plan(recipe, 0, 600)
@@ -146,4 +153,5 @@ def test_classes_of_nodes_are_loaded_and_learned(root: Path, tmp_path: Path) -> 
 def test_the_card_says_that_classes_are_of_nodes(root: Path) -> None:
     card = (root / "pattern" / "seed-0" / "README.md").read_text()
     assert "Classes are of nodes, and counted in nodes." in card
+    assert "| graphs | 200 | 40 | 40 | 280 |" in card
     assert "none is known: no explanation can be scored here" in card
