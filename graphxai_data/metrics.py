@@ -35,9 +35,12 @@ def weighted_accuracy(predicted: Labels, label: Labels) -> float:
 
 
 def roc_auc(score: Floats, label: Labels) -> float:
-    """Area under the ROC curve of scores [g] of class 1, ties counted half; nan with one class."""
+    """Area under the ROC curve of scores [g] of class 1, ties counted half.
+
+    It is nan where there is one class, or a score that is not finite.
+    """
     positive = label == 1
-    if positive.all() or not positive.any():
+    if positive.all() or not positive.any() or not np.isfinite(score).all():
         return math.nan
     whole = np.array([0, len(score)])
     return float(auroc_per_graph(score, positive, whole, "average")[0])

@@ -123,7 +123,7 @@ def test_a_finished_training_is_kept(dataset: GraphXAIDataset, tmp_path: Path) -
     assert not model.training
     lines = (folder / HISTORY).read_text().splitlines()
     assert len(lines) == 3
-    assert json.loads(lines[0])["valid"].keys() == {"loss", "accuracy", "f1"}
+    assert json.loads(lines[0])["valid"].keys() == {"loss", "accuracy", "f1", "roc_auc"}
 
 
 def test_test_graphs_are_looked_at_only_once_at_the_end(
