@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, InMemoryDataset
 
 from graphxai_data.batches import BatchLoader
+from graphxai_data.columns import pointers
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.explain.base import check_ready
 from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
-from graphxai_data.nn.random import seeded
-from graphxai_data.seeds import MAX_SEED, rng_for
+from graphxai_data.nn.random import seeded, torch_seed
+from graphxai_data.seeds import MAX_SEED
 from graphxai_data.train import training_loss
 
 SPARSITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -124,7 +125,7 @@ def retrained_accuracy(
     whole_number("seed", seed, 0, MAX_SEED)
     tuned, left = copy.deepcopy(model), reduced(test, keep[1])
     device = next(tuned.parameters()).device
-    with seeded(int(rng_for(seed, "faithfulness/retrain").words(1)[0]) >> 1):
+    with seeded(torch_seed(seed, "faithfulness/retrain")):
         optimiser = torch.optim.Adam(tuned.parameters(), lr=rate, fused=True)
         loader = BatchLoader(reduced(training, keep[0]), batch_size, shuffle=True, seed=seed)
         tuned.train()
@@ -191,7 +192,7 @@ def part_pointers(part: GraphXAIDataset) -> Ints:
     """[g+1] where the nodes of each graph of a dataset begin and end."""
     ptr = part.slices["x"].numpy()
     sizes = np.diff(ptr)[np.asarray(list(part.indices()))]
-    return np.insert(sizes.cumsum(), 0, 0)
+    return pointers(sizes)
 
 
 class _Graphs(InMemoryDataset):  # type: ignore[misc]

@@ -14,6 +14,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import weights_digest
+from graphxai_data.columns import pointers
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
@@ -40,7 +41,6 @@ class Truth:
         label: [g] their classes.
         node_ptr: [g+1] where the nodes of each begin and end.
         edge_ptr: [g+1] the same of edges.
-        edge_index: [2, M] edges between nodes of all graphs, numbered through.
         node_mask: [N] the nodes that the class was made by.
         edge_mask: [M] the edges between those.
     """
@@ -49,7 +49,6 @@ class Truth:
     label: Ints
     node_ptr: Ints
     edge_ptr: Ints
-    edge_index: Tensor
     node_mask: Bools
     edge_mask: Bools
 
@@ -63,8 +62,7 @@ class Truth:
             whole.graph_id.numpy(),
             whole.y.numpy(),
             whole.ptr.numpy().copy(),
-            np.insert(edges.cumsum(), 0, 0),
-            whole.edge_index,
+            pointers(edges),
             whole.node_mask.numpy(),
             whole.edge_mask.numpy(),
         )
@@ -168,9 +166,10 @@ def scored_by(
     options = first.options_for(part.manifest.load_recipe(), seed)
     found: list[Explanation] = []
     device = "cpu" if model is None else next(model.parameters()).device
-    edge_index = []
+    edge_index, nodes_before = [], 0
     for i, batch in enumerate(BatchLoader(part, batch_size)):
-        edge_index.append(batch.edge_index + sum(len(e.batch) for e in found))
+        edge_index.append(batch.edge_index + nodes_before)
+        nodes_before += batch.num_nodes
         found.append(explain(model, batch.to(device), method=first.method, **options))
         if progress:
             progress(min((i + 1) * batch_size, len(part)), len(part))
@@ -180,10 +179,11 @@ def scored_by(
     if with_edges:
         edges = torch.cat([e.edge_scores for e in found]).cpu()  # type: ignore[misc]
     about = _about(first, found) if model is not None else {}
+    ends = torch.cat(edge_index, dim=1)
     results = {}
     for variant in variants:
         if variant.rule and edges is not None:
-            nodes = nodes_from_edges(edges, torch.cat(edge_index, 1), len(nodes), variant.rule)
+            nodes = nodes_from_edges(edges, ends, len(nodes), variant.rule)
         results[variant.name] = Scored(
             nodes.double().numpy(), None if edges is None else edges.double().numpy(), about
         )
@@ -197,10 +197,8 @@ def _about(variant: Variant, found: list[Explanation]) -> dict[str, float]:
         about["negative_winners"] = float((logit < 0).double().mean())
     if variant.method in _COMPLETE and not options.get("absolute"):
         gap = torch.cat([e.completeness_gap() for e in found])
-        about["completeness_gap"], about["completeness_gap_max"] = (
-            float(gap.median()),
-            float(gap.max()),
-        )
+        about["completeness_gap"] = float(gap.median())
+        about["completeness_gap_max"] = float(gap.max())
     if variant.method == "bcos" and not options.get("fold_edges"):
         about["edge_share"] = float(torch.cat([e.edge_share() for e in found]).median())
     return about
@@ -306,11 +304,13 @@ def scored_from_file(
             f"scores of '{file.explainer}': made for '{file.dataset}', content "
             f"{file.content_sha256[:12]}…; this is '{part.name}', content {wanted[:12]}…"
         )
-    if model is not None and file.model_sha256 not in ("", weights_digest(model)) and not force:
-        raise InputError(
-            f"scores of '{file.explainer}': they explain another model (weights "
-            f"{file.model_sha256[:12]}…, expected {weights_digest(model)[:12]}…)"
-        )
+    if model is not None and file.model_sha256 and not force:
+        explained = weights_digest(model)
+        if file.model_sha256 != explained:
+            raise InputError(
+                f"scores of '{file.explainer}': they explain another model (weights "
+                f"{file.model_sha256[:12]}…, expected {explained[:12]}…)"
+            )
     place = {int(graph): i for i, graph in enumerate(file.graph_id)}
     missing = [int(graph) for graph in truth.graph_id if int(graph) not in place]
     if missing:

@@ -68,6 +68,16 @@ def _class_counts(label: Ints, group: Ints) -> Ints:
     return flat.reshape(shape).astype(np.int64)
 
 
+def stratified_order(label: Ints, draws: Draws) -> Ints:
+    """A random order of things of which every beginning has the classes in proportion."""
+    place = np.empty(len(label))
+    for kind in np.unique(label):
+        members = np.flatnonzero(label == kind)
+        shuffled = members[draws.permutation(len(members))]
+        place[shuffled] = (2 * np.arange(len(members)) + 1) / (2 * len(members))
+    return np.lexsort([label, place]).astype(np.int64)
+
+
 def split_sizes(graphs: int, fractions: Sequence[float]) -> list[int]:
     """Whole numbers in the given proportions that sum to `graphs`; larger remainders first."""
     exact = np.asarray(fractions, float) * graphs

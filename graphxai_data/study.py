@@ -162,7 +162,7 @@ class Study:
             left_out += ("ms_", "timed_")
         if not self.faithfulness:
             left_out += ("fidelity_", "characterisation", "retrained_", "curves")
-        return {key: value for key, value in row.items() if not key.startswith(left_out or ("/",))}
+        return {key: value for key, value in row.items() if not key.startswith(left_out)}
 
     def _save(self, scored: Scored, variant: Variant, model_sha256: str, place: str) -> None:
         if self.save_scores is None:

@@ -36,10 +36,10 @@ from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.metrics import accuracy, macro_f1, roc_auc, weighted_accuracy
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
-from graphxai_data.nn.random import seeded
+from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.nn.zoo import Settings, Training, make_model
 from graphxai_data.record import SPLIT_NAMES
-from graphxai_data.seeds import MAX_SEED, rng_for
+from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training_state import (
     STATE,
     Epoch,
@@ -100,7 +100,7 @@ def train(
     )
     folder = run_folder(out, model, dataset.name, seed)
     target, loaders = device_of(device), _loaders(dataset, card)
-    with seeded(_torch_seed(seed, "train/weights")):
+    with seeded(torch_seed(seed, "train/weights")):
         # Before anything on disk is touched: with some settings there is nothing to learn from.
         fresh = _initial_model(card, loaders["train"], target)
         with (
@@ -154,7 +154,7 @@ def _train(
 
     while not is_over(settings, state.history):
         start, epoch = time.perf_counter(), len(state.history)
-        torch.manual_seed(_torch_seed(seed, "train/epoch", epoch))
+        torch.manual_seed(torch_seed(seed, "train/epoch", epoch))
         training.epoch = epoch
         total, graphs = 0.0, 0
         for step, batch in enumerate(training):
@@ -351,10 +351,6 @@ def _check_tables(folder: Path, how: str, old: dict[str, Any], new: dict[str, An
                 f"{folder}: a training {how} ({key} {old.get(key)}, expected {new.get(key)}); "
                 "choose another --out, or discard it with `train --force`"
             )
-
-
-def _torch_seed(seed: int, stream: str, index: int = 0) -> int:
-    return int(rng_for(seed, stream, index).words(1)[0]) >> 1
 
 
 def device_of(name: str) -> torch.device:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
+from graphxai_data.columns import pointers
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.metrics import top_rows
 from graphxai_data.nn.sums import sum_per_graph
@@ -223,7 +224,7 @@ class Explanation:
         if (self.batch.diff() < 0).any():
             raise InputError("batch: expected the nodes of each graph together, in rising order")
         counts = torch.bincount(self.batch, minlength=self.graphs)
-        return np.insert(counts.cumsum(0).cpu().numpy(), 0, 0)
+        return pointers(counts.cpu().numpy())
 
     def _sortable(self) -> Any:
         return self.node_scores.detach().cpu().numpy().astype(np.float64)

@@ -23,14 +23,13 @@ from graphxai_data.generators.mnist_images import (
     IDX_FILES,
     SIDE,
     read_digits,
-    stratified_order,
 )
 from graphxai_data.generators.regions import Bytes, Regions
 from graphxai_data.generators.slic import Slic
 from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 from graphxai_data.sources import Source
-from graphxai_data.splits import split_sizes
+from graphxai_data.splits import split_sizes, stratified_order
 
 SOURCES: dict[str, tuple[str, ...]] = {"mnist": IDX_FILES}
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from graphxai_data.columns import Ints
 from graphxai_data.errors import InputError
 from graphxai_data.raw_files import has_member, read_member
-from graphxai_data.seeds import Draws, rng_for
+from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source
+from graphxai_data.splits import stratified_order
 
 SIDE = 28
 CLASSES = 10
@@ -57,16 +58,6 @@ def read_digits(source: Source) -> tuple[Digits, Digits]:
     train = _read_part(source.path, "train")
     test = _read_part(source.path, "t10k")
     return train, test
-
-
-def stratified_order(label: Ints, draws: Draws) -> Ints:
-    """A random order of things of which every beginning has the classes in proportion."""
-    place = np.empty(len(label))
-    for digit in np.unique(label):
-        members = np.flatnonzero(label == digit)
-        shuffled = members[draws.permutation(len(members))]
-        place[shuffled] = (2 * np.arange(len(members)) + 1) / (2 * len(members))
-    return np.lexsort([label, place]).astype(np.int64)
 
 
 def _has_ids(path: Path, part: str) -> bool:

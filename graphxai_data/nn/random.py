@@ -5,6 +5,13 @@ from contextlib import contextmanager
 
 import torch
 
+from graphxai_data.seeds import rng_for
+
+
+def torch_seed(seed: int, stream: str, index: int = 0) -> int:
+    """A seed for torch's generators from a stream of ours."""
+    return int(rng_for(seed, stream, index).words(1)[0]) >> 1
+
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:

@@ -10,6 +10,7 @@ from torch_geometric.explain import Explainer
 from graphxai_data import explain
 from graphxai_data.errors import InputError
 from graphxai_data.explain import BcosExplainer, all_contribution_maps
+from graphxai_data.metrics import completeness_gap
 from graphxai_data.nn import GIN, BcosGIN, BcosGINE
 from tests.nn.test_gin import BATCH, BONDS, CLASSES, EDGES, FEATURES, dynamic_matrices, settled
 
@@ -60,6 +61,9 @@ def test_the_map_is_the_product_of_dynamic_weights_and_adds_up(
             assert not found.edge_share().any()
         assert found.bias.tolist() == [-2.0, -2.0]
         assert found.completeness_gap().max() < 1e-10
+        one = completeness_gap([*found.node_scores[BATCH == 0], found.edge_sums[0]],
+                               float(found.logit[0]), -2.0)  # fmt: skip
+        assert one < 1e-10
         total = found.node_sums + found.edge_sums + found.bias
         torch.testing.assert_close(total, found.logit)
 
