@@ -22,6 +22,7 @@ class BcosGINOptions(GINOptions, total=False):
 
     b: float
     max_out: int
+    eps: float
     logit_bias: float
 
 
@@ -38,6 +39,9 @@ class BcosGIN(GraphNetwork):
         layers: number of updates.
         b: alignment pressure B.
         max_out: candidates for each unit of a B-cos layer.
+        eps: ε, fixed: a node's own state counts 1 + ε times (the paper's is 0). Cosines see degrees
+            only as the angle between a state and the sum of its neighbours', so that 1 + ε should
+            be of the order of the degrees where degrees are what counts.
         update_layers: B-cos layers in each update.
         readout_layers: B-cos layers of Θ.
         norm: "rms" for `RMSNorm` after every B-cos layer but the last, or "none".
@@ -58,6 +62,7 @@ class BcosGIN(GraphNetwork):
         *,
         b: float = 2.0,
         max_out: int = 1,
+        eps: float = 0.0,
         update_layers: int = 2,
         readout_layers: int = 3,
         norm: str = "none",
@@ -74,8 +79,13 @@ class BcosGIN(GraphNetwork):
         )
         self.readout = bcos_layers([hidden] * readout_layers, b, max_out, norm)
         self.readout.append(BcosLinear(hidden, classes, b, max_out))
+        self.eps = finite_number("eps", eps, low=0)
         self.logit_bias = finite_number("logit_bias", logit_bias)
         self.register_buffer("logit_scale", torch.tensor(1.0))
+
+    def own_weight(self, layer: int) -> float:
+        """1 + ε, the same for all layers."""
+        return 1 + self.eps
 
     def pooled(self, rows: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
         """Evidence summed as the level wants it, scaled, and the bias added."""
@@ -147,39 +157,51 @@ class BcosGINE(BcosGIN):
         edge_weight: Tensor | None,
     ) -> Tensor:
         """[n, …] a node's own state, and the sum of messages over the edges into it."""
-        gathered: Tensor = self.edges[layer](h, edges, edge_attr, edge_weight)
+        gathered: Tensor = self.edges[layer](
+            h, self.own_weight(layer), edges, edge_attr, edge_weight
+        )
         return gathered
 
 
 class _Additive(nn.Linear):
-    """h_i + Σ_j (h_j + W e_ji) = h_i + Σ_j h_j + W Σ_j e_ji: edges are summed while narrow."""
+    """c h_i + Σ_j (h_j + W e_ji) = c h_i + Σ_j h_j + W Σ_j e_ji: edges are summed while narrow."""
 
     def __init__(self, edge_features: int, width: int) -> None:
         super().__init__(edge_features, width, bias=False)
 
     def forward(  # type: ignore[override]
-        self, h: Tensor, edges: Edges, edge_attr: Tensor, edge_weight: Tensor | None
+        self,
+        h: Tensor,
+        own_weight: float,
+        edges: Edges,
+        edge_attr: Tensor,
+        edge_weight: Tensor | None,
     ) -> Tensor:
         if edge_weight is not None:
             edge_attr = edge_attr * edge_weight.unsqueeze(1)
-        states = edges.sum_with_neighbours(h, edge_weight=edge_weight)
+        states = edges.sum_with_neighbours(h, own_weight, edge_weight)
         return states + super().forward(edges.sum_at_targets(edge_attr))
 
 
 class _Multiplicative(DynamicLinear):
-    """h_i + Σ_j h_j · (1 + W e_ji)."""
+    """c h_i + Σ_j h_j · (1 + W e_ji)."""
 
     def __init__(self, edge_features: int, width: int) -> None:
         super().__init__()
         self.linear = nn.Linear(edge_features, width, bias=False)
 
     def forward(
-        self, h: Tensor, edges: Edges, edge_attr: Tensor, edge_weight: Tensor | None
+        self,
+        h: Tensor,
+        own_weight: float,
+        edges: Edges,
+        edge_attr: Tensor,
+        edge_weight: Tensor | None,
     ) -> Tensor:
         weights = self.held(1 + self.linear(edge_attr))
         if edge_weight is not None:
             weights = weights * edge_weight.unsqueeze(1)
-        return h + edges.sum_at_targets(edges.at_sources(h) * weights)
+        return own_weight * h + edges.sum_at_targets(edges.at_sources(h) * weights)
 
 
 def bcos_layers(widths: Sequence[int], b: float, max_out: int, norm: str) -> nn.Sequential:

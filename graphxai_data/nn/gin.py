@@ -107,7 +107,7 @@ class GraphNetwork(nn.Module):
         return edges.sum_with_neighbours(h, self.own_weight(layer), edge_weight)
 
     def own_weight(self, layer: int) -> Tensor | float:
-        """What a node's own state is multiplied by, 1 + ε; B-cos models have ε = 0."""
+        """What a node's own state is multiplied by, 1 + ε."""
         return 1.0
 
     def pooled(self, rows: Tensor, batch: Tensor | None, batch_size: int | None) -> Tensor:
