@@ -9,7 +9,7 @@ import numba
 log = logging.getLogger(__name__)
 
 
-def compiled(function: Callable[..., None]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Machine code of a function, kept on disk where there is a place for it."""
     try:
         kept: Callable[..., Any] = numba.njit(cache=True)(function)

@@ -41,10 +41,13 @@ def read_member(path: Path, name: str) -> bytes:
     return _zipped(path, name) if path.is_file() else _in_folder(path, name)
 
 
-def has_member(path: Path, name: str) -> bool:
-    """Whether a zip archive has such a file."""
+def has_file(path: Path, name: str) -> bool:
+    """Whether a folder or zip archive has such a file, gzipped or not."""
+    if not path.is_file():
+        return any((path / alias).is_file() for alias in (name, f"{name}.gz"))
     with _archive(path) as archive:
-        return name in archive.namelist()
+        there = [n.removesuffix(".gz") for n in archive.namelist()]
+    return any(n == name or n.endswith(f"/{name}") for n in there)
 
 
 def _in_folder(folder: Path, name: str) -> bytes:

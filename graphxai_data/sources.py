@@ -16,7 +16,7 @@ import pooch
 
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.generators import generator_module
-from graphxai_data.raw_files import read_member
+from graphxai_data.raw_files import has_file, read_member
 from graphxai_data.recipe import Recipe, read_toml
 from graphxai_data.resources import shipped
 from graphxai_data.typed_table import nearest, parse_table
@@ -103,7 +103,8 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
     """One source of a recipe: its own, or the chosen id or path."""
     known = registry()
     wish = str(recipe.sources[name] if chosen is None else chosen)
-    members = generator_module(recipe.generator).SOURCES[name]
+    generator = generator_module(recipe.generator)
+    members = generator.SOURCES[name]
     if wish in known:
         entry = known[wish]
         if entry.elsewhere:
@@ -121,7 +122,11 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
         return Source(wish, path, entry.sha256)
     if chosen is None:
         raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
-    own = _users_own(name, Path(wish), members)
+    path = Path(wish).expanduser()
+    others = getattr(generator, "OTHER_FILES", {}).get(name)
+    if others and path.exists() and has_file(path, others[0]):
+        members = others
+    own = _users_own(name, path, members)
     usual = known.get(recipe.sources[name])
     if usual is not None and usual.of_members:
         own = replace(own, sha256=folder_sha256(own.path, members))
@@ -250,7 +255,6 @@ class _ResumingDownloader:
 
 def _users_own(name: str, path: Path, members: tuple[str, ...]) -> Source:
     """A user's own file, or folder if the source consists of several files."""
-    path = path.expanduser()
     try:
         if members and path.is_dir():
             return Source("user's file", path, folder_sha256(path, members))

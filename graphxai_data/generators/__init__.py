@@ -4,6 +4,8 @@ A generator module has
     Params                          frozen dataclass: the recipe's `[params]`, with `graphs`
     SOURCES                         the raw inputs it needs by name; for one that is a folder, the
                                     names of the files in it
+    OTHER_FILES                     optional: for some of those, the names of files that they may
+                                    consist of instead; they are taken where the first is there
     GIVEN                           optional, True: graphs are given, not drawn; the means of some
                                     of them are not held to those of all
     schema(params) -> Schema        what its graphs have in common

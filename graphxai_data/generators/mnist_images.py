@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Ints
 from graphxai_data.errors import InputError
-from graphxai_data.raw_files import has_member, read_member
+from graphxai_data.raw_files import has_file, read_member
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source
 from graphxai_data.splits import stratified_order
@@ -61,7 +61,7 @@ def read_digits(source: Source) -> tuple[Digits, Digits]:
 
 
 def _has_ids(path: Path, part: str) -> bool:
-    return path.is_file() and has_member(path, _IDS.format(part=part))
+    return path.is_file() and has_file(path, _IDS.format(part=part))
 
 
 def _read_part(path: Path, part: str) -> Digits:

@@ -1,8 +1,9 @@
 """ogbg-molhiv: molecules that do or do not inhibit HIV, in OGB's order, with its scaffold split.
 
-Atoms and bonds have OGB's encodings, each value a one-hot feature of its own. From SMILES by RDKit;
-the few rows that full sanitisation refuses today are read without its check of valences, since OGB
-has graphs for them. No rationale is known.
+Atoms and bonds have OGB's encodings, each value a one-hot feature of its own. They are taken from
+the files that OGB publishes; or made by RDKit from a table of SMILES, where the few rows that full
+sanitisation refuses today are read without its check of valences, since OGB has graphs for them. No
+rationale is known.
 """
 
 import csv
@@ -10,6 +11,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,9 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Columns, Ints, pointers
 from graphxai_data.errors import InputError
+from graphxai_data.generators import ogb_files
 from graphxai_data.generators.molhiv_proof import Prover as Prover
-from graphxai_data.raw_files import read_member
+from graphxai_data.raw_files import has_file, read_member
 from graphxai_data.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 from graphxai_data.sources import Source
@@ -28,7 +31,11 @@ CLASSES = 2
 TABLE = "hiv.csv"
 SPLIT_FILES = tuple(f"split/scaffold/{name}.csv" for name in SPLIT_NAMES)
 SOURCES: dict[str, tuple[str, ...]] = {"molhiv": (TABLE, *SPLIT_FILES)}
+OTHER_FILES = {"molhiv": (*ogb_files.FILES, *SPLIT_FILES)}
 GIVEN = True
+
+# A molecule on its way to a worker: its SMILES, and its graph where the files have it.
+RawMolecule = tuple[str, ogb_files.Graph | None]
 
 # OGB's encodings: the values that have a column of their own; the last column is for all others.
 _CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
@@ -77,11 +84,12 @@ def class_names(params: Params) -> list[str]:
 
 @dataclass(frozen=True)
 class Molecules:
-    """The rows of a source: SMILES, class [g] and split [g]."""
+    """The rows of a source: SMILES, class [g], split [g], and graphs where files have them."""
 
     smiles: list[str]
     label: Ints
     split: npt.NDArray[np.uint8]
+    graphs: ogb_files.OGBGraphs | None
 
 
 def plan_from_sources(
@@ -105,18 +113,36 @@ def plan_from_sources(
 
 def read(
     params: Params, sources: dict[str, Source], group: Ints, seed: int
-) -> tuple[list[str], dict[str, dict[str, int]]]:
-    """The SMILES of each molecule; none is passed over."""
-    smiles = read_molecules(sources["molhiv"]).smiles
-    return [smiles[i] for i in group.tolist()], {"molhiv": {}}
+) -> tuple[list[RawMolecule], dict[str, dict[str, int]]]:
+    """SMILES and graph of each molecule; none is passed over."""
+    found = read_molecules(sources["molhiv"])
+    graphs = found.graphs
+    raw = [(found.smiles[i], None if graphs is None else graphs[i]) for i in group.tolist()]
+    return raw, {"molhiv": {}}
 
 
 @lru_cache(maxsize=1)
 def read_molecules(source: Source) -> Molecules:
     """All rows of a folder or zip archive, or an `InputError` that says where it is wrong."""
-    where = f"{source.path}: {TABLE}"
+    published = has_file(source.path, ogb_files.ATOMS)
+    table = ogb_files.MAPPING if published else TABLE
+    smiles, label = _table(source.path, table)
+    graphs = None
+    if published:
+        graphs = ogb_files.read_ogb(source.path, CLASSES, ATOM_WIDTHS, BOND_WIDTHS)
+        if not np.array_equal(graphs.label, label):
+            raise InputError(
+                f"{source.path}: {table}: {len(label)} rows with other classes than "
+                f"the {len(graphs)} of {ogb_files.LABELS}; get both anew"
+            )
+    return Molecules(smiles, label, _splits(source.path, table, len(label)), graphs)
+
+
+def _table(path: Path, table: str) -> tuple[list[str], Ints]:
+    """SMILES and class of every row."""
+    where = f"{path}: {table}"
     try:
-        rows = list(csv.reader(io.StringIO(read_member(source.path, TABLE).decode())))
+        rows = list(csv.reader(io.StringIO(read_member(path, table).decode())))
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{where}: no CSV file ({error})") from None
     header = rows[0] if rows else []
@@ -129,17 +155,17 @@ def read_molecules(source: Source) -> Molecules:
             raise InputError(f"{where}: line {i + 2}: expected a SMILES and 0 or 1, got {row[:3]}")
         smiles.append(row[columns[0]])
         label[i] = int(row[columns[1]])
-    return Molecules(smiles, label, _splits(source, len(label)))
+    return smiles, label
 
 
-def _splits(source: Source, count: int) -> npt.NDArray[np.uint8]:
+def _splits(path: Path, table: str, count: int) -> npt.NDArray[np.uint8]:
     split = np.full(count, len(SPLIT_NAMES), np.uint8)
     for number, name in enumerate(SPLIT_FILES):
-        where = f"{source.path}: {name}"
-        lines = read_member(source.path, name).decode(errors="replace").split()
+        where = f"{path}: {name}"
+        lines = read_member(path, name).decode(errors="replace").split()
         if not all(line.isdecimal() and int(line) < count for line in lines):
             wrong = next(x for x in lines if not (x.isdecimal() and int(x) < count))
-            raise InputError(f"{where}: {wrong!r}; expected rows of {TABLE}, 0 to {count - 1}")
+            raise InputError(f"{where}: {wrong!r}; expected rows of {table}, 0 to {count - 1}")
         rows = np.array([int(line) for line in lines], np.int64)
         again = rows[split[rows] != len(SPLIT_NAMES)]
         if len(again) or len(np.unique(rows)) != len(rows):
@@ -148,7 +174,7 @@ def _splits(source: Source, count: int) -> npt.NDArray[np.uint8]:
         split[rows] = number
     missing = np.flatnonzero(split == len(SPLIT_NAMES))
     if len(missing):
-        raise InputError(f"{source.path}: row {missing[0]} of {TABLE} is in no split")
+        raise InputError(f"{path}: row {missing[0]} of {table} is in no split")
     return split
 
 
@@ -156,12 +182,13 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
     """The planned molecules: atoms in the order of their SMILES, bonds both ways and sorted."""
     from rdkit import rdBase
 
+    raw: list[RawMolecule] = list(plan.raw or [])
     with rdBase.BlockLogs():  # of rows without full sanitisation; all others raise
         graphs = [
-            _graph(smiles, index)
-            for smiles, index in zip(plan.raw or [], plan.group.tolist(), strict=True)
+            _graph(smiles, index) if graph is None else graph
+            for (smiles, graph), index in zip(raw, plan.group.tolist(), strict=True)
         ]
-    texts = [smiles.encode() for smiles in plan.raw or []]
+    texts = [smiles.encode() for smiles, _ in raw]
     return {
         "node_ptr": pointers([len(atoms) for atoms, _, _ in graphs]),
         "edge_ptr": pointers([len(bonds) for _, _, bonds in graphs]),
@@ -179,10 +206,8 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
     }
 
 
-def _graph(
-    smiles: str, row: int
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Atoms [n, 9], edges [2, m] and bonds [m, 3] of a molecule."""
+def _graph(smiles: str, row: int) -> ogb_files.Graph:
+    """Atoms [n, 9], edges [2, m] and bonds [m, 3] of a molecule, by RDKit."""
     molecule = parsed(smiles, row)
     chirality, hybridisation, bond_type, stereo = _codes()
     atoms = np.array(

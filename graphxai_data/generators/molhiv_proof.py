@@ -1,10 +1,14 @@
-"""An independent look at molhiv: the table line by line, the molecule written as SMILES again."""
+"""An independent look at molhiv: the files line by line, the molecule written as SMILES again."""
 
 import csv
 import io
+from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
-from graphxai_data.raw_files import read_member
+import numpy as np
+
+from graphxai_data.raw_files import has_file, read_member
 from graphxai_data.record import SPLIT_NAMES, GraphRecord
 from graphxai_data.sources import Source
 
@@ -16,7 +20,10 @@ class Prover:
 
     def __init__(self, params: Any, sources: dict[str, Source]) -> None:
         path = sources["molhiv"].path
-        self._rows = list(csv.DictReader(io.StringIO(read_member(path, "hiv.csv").decode())))
+        published = has_file(path, "raw/node-feat.csv")
+        table = read_member(path, "mapping/mol.csv" if published else "hiv.csv")
+        self._rows = list(csv.DictReader(io.StringIO(table.decode())))
+        self._files = _PublishedGraphs(path) if published else None
         self._split = {}
         for number, name in enumerate(SPLIT_NAMES):
             for line in read_member(path, f"split/scaffold/{name}.csv").decode().split():
@@ -50,4 +57,45 @@ class Prover:
                 problems.append("its bonds are not those of its SMILES")
         elif symbols.count(1) == 0:
             problems.append(f"{record.num_nodes} atoms, its SMILES has {len(symbols)}")
-        return problems
+        return problems + (self._files.problems(record) if self._files else [])
+
+
+class _PublishedGraphs:
+    """The lines of OGB's files, each looked up by the molecule that it belongs to."""
+
+    def __init__(self, path: Path) -> None:
+        def lines(name: str) -> list[str]:
+            return read_member(path, f"raw/{name}.csv").decode().splitlines()
+
+        self._atoms, self._ends, self._bonds = map(lines, ("node-feat", "edge", "edge-feat"))
+        self._last_atom = list(accumulate(int(line) for line in lines("num-node-list")))
+        self._last_bond = list(accumulate(int(line) for line in lines("num-edge-list")))
+
+    def problems(self, record: GraphRecord) -> list[str]:
+        """What of a molecule is not as the lines have it."""
+        row = record.group
+        atoms = slice(self._last_atom[row - 1] if row else 0, self._last_atom[row])
+        bonds = slice(self._last_bond[row - 1] if row else 0, self._last_bond[row])
+        found = []
+        if _written(record.x, (119, 5, 12, 12, 10, 6, 6, 2, 2)) != _plain(self._atoms[atoms]):
+            found.append("its atoms are not those of the files")
+        wanted = set()
+        for ends, kind in zip(_plain(self._ends[bonds]), _plain(self._bonds[bonds]), strict=True):
+            a, b = ends.split(",")
+            wanted |= {f"{a},{b}:{kind}", f"{b},{a}:{kind}"}
+        edges = (f"{a},{b}" for a, b in record.edge_index.T.tolist())
+        kinds = _written(record.edge_attr, (5, 6, 2))
+        if {f"{edge}:{kind}" for edge, kind in zip(edges, kinds, strict=True)} != wanted:
+            found.append("its bonds are not those of the files")
+        return found
+
+
+def _written(rows: Any, widths: tuple[int, ...]) -> list[str]:
+    """One-hot features side by side, written as a file has them."""
+    parts = np.split(rows, list(accumulate(widths))[:-1], axis=1)
+    numbers = np.stack([part.argmax(axis=1) for part in parts], axis=1)
+    return [",".join(map(str, row)) for row in numbers.tolist()]
+
+
+def _plain(lines: list[str]) -> list[str]:
+    return [line.replace(" ", "").replace("\t", "") for line in lines]

@@ -5,7 +5,6 @@
 graphs are counted from 1.
 """
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,10 +13,9 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Ints, pointers
 from graphxai_data.errors import InputError
-from graphxai_data.raw_files import read_member
+from graphxai_data.number_files import read_numbers
 from graphxai_data.sources import Source
 
-_MOST_DIGITS = 18  # so many fit into 64 bits, whichever they are
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
 
 
@@ -51,10 +49,10 @@ def tu_files(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def read_tu(source: Source, name: str) -> TUGraphs:
     """The graphs of a folder or zip archive, or an `InputError` that says where it is wrong."""
-    edges = _numbers(source, f"{name}_A.txt", 2)
-    indicator = _numbers(source, f"{name}_graph_indicator.txt", 1)[:, 0]
-    label = _numbers(source, f"{name}_graph_labels.txt", 1)[:, 0]
-    kind = _numbers(source, f"{name}_node_labels.txt", 1)[:, 0]
+    edges = read_numbers(source.path, f"{name}_A.txt", 2)
+    indicator = read_numbers(source.path, f"{name}_graph_indicator.txt", 1)[:, 0]
+    label = read_numbers(source.path, f"{name}_graph_labels.txt", 1)[:, 0]
+    kind = read_numbers(source.path, f"{name}_node_labels.txt", 1)[:, 0]
     where = f"{source.path}: {name}"
     if len(kind) != len(indicator):
         raise InputError(
@@ -114,55 +112,3 @@ def _sorted_edges(edges: Ints, indicator: Ints, where: str) -> Ints:
     if not np.array_equal(np.sort(back), ordered):
         refuse(~np.isin(back, code), "lacks its reverse")
     return order
-
-
-def _numbers(source: Source, name: str, columns: int) -> npt.NDArray[np.int64]:
-    """[lines, columns] the whole numbers of a file, `columns` in each line with commas between.
-
-    Every byte is looked at: where NumPy's own reader meets something else, it stops, goes on or
-    takes the largest number there is, depending on its version.
-    """
-    where = f"{source.path}: {name}"
-    content = read_member(source.path, name).replace(b"\r\n", b"\n").rstrip() + b"\n"
-    if content == b"\n":
-        raise InputError(f"{where}: has no lines; is it truncated?")
-    lines = content.count(b"\n")
-    if not _are_plain_numbers(np.frombuffer(content, np.uint8), lines, columns):
-        form = rb"[ \t]*,".join([rb"[ \t]*-?\d{1,%d}" % _MOST_DIGITS] * columns) + rb"[ \t]*"
-        for i, line in enumerate(content.split(b"\n")[:-1]):
-            if not re.fullmatch(form, line):
-                shown = line[:40].decode(errors="replace")
-                what = "a whole number"
-                if columns > 1:
-                    what = f"{columns} whole numbers, commas between"
-                raise InputError(f"{where}: line {i + 1}: expected {what}, got {shown!r}")
-    values = np.fromstring(content.replace(b",", b" "), np.int64, sep=" ")
-    return values.reshape(lines, columns)
-
-
-_DIGIT, _COMMA, _NEWLINE, _BLANK = 1, 2, 3, 4
-_KIND_OF_BYTE = np.zeros(256, np.uint8)
-_KIND_OF_BYTE[list(b"0123456789")] = _DIGIT
-_KIND_OF_BYTE[list(b",")] = _COMMA
-_KIND_OF_BYTE[list(b"\n")] = _NEWLINE
-_KIND_OF_BYTE[list(b" \t")] = _BLANK
-
-
-def _are_plain_numbers(text: npt.NDArray[np.uint8], lines: int, columns: int) -> bool:
-    """Whether each line is `columns` numbers without sign, as arrays: much faster than a regex."""
-    kind = _KIND_OF_BYTE[text]
-    if not kind.all():
-        return False
-    changes = np.flatnonzero(np.diff(kind == _DIGIT, prepend=False, append=False))
-    begins, ends = changes[::2], changes[1::2]
-    commas, newlines = np.flatnonzero(kind == _COMMA), np.flatnonzero(kind == _NEWLINE)
-    if len(begins) != lines * columns or len(commas) != lines * (columns - 1):
-        return False
-    places, between = begins.reshape(lines, columns), commas.reshape(lines, columns - 1)
-    return bool(
-        (places[1:, 0] > newlines[:-1]).all()
-        and (places[:, -1] < newlines).all()
-        and (places[:, :-1] < between).all()
-        and (between < places[:, 1:]).all()
-        and (ends - begins).max() <= _MOST_DIGITS
-    )

@@ -33,13 +33,37 @@ SMILES = [
 UNUSUAL = "CN(C)(C)(C)C"
 
 
-def files(rows: int = 60) -> dict[str, str]:
-    smiles = [*(SMILES * rows)[: rows - 1], UNUSUAL]
+def files(rows: int = 60, last: str = UNUSUAL) -> dict[str, str]:
+    smiles = [*(SMILES * rows)[: rows - 1], last]
     table = ["smiles,HIV_active", *(f"{s},{int(i % 5 == 0)}" for i, s in enumerate(smiles))]
     parts = {"train": range(0, rows - 20), "valid": range(rows - 20, rows - 10),
              "test": range(rows - 10, rows)}  # fmt: skip
     splits = {f"split/scaffold/{k}.csv": "".join(f"{i}\n" for i in v) for k, v in parts.items()}
     return {"hiv.csv": "\n".join(table) + "\n", **splits}
+
+
+def published_files(rows: int = 60) -> dict[str, str]:
+    """Such molecules as OGB publishes them, but for the unusual one, which smiles2graph refuses."""
+    texts = files(rows, last="CC")
+    lines = texts.pop("hiv.csv").splitlines()
+    smiles, label = zip(*(line.split(",") for line in lines[1:]), strict=True)
+    graphs = [smiles2graph(s) for s in smiles]
+
+    def table(values: list[np.ndarray]) -> str:
+        return "".join(",".join(map(str, row)) + "\n" for part in values for row in part.tolist())
+
+    mapping = ["HIV_active,smiles,mol_id"]
+    mapping += [f"{y},{s},ID{i}" for i, (s, y) in enumerate(zip(smiles, label, strict=True))]
+    return texts | {
+        "raw/node-feat.csv": table([g["node_feat"] for g in graphs]),
+        # A bond once; OGB has both directions next to one another.
+        "raw/edge.csv": table([g["edge_index"][:, ::2].T for g in graphs]),
+        "raw/edge-feat.csv": table([g["edge_feat"][::2] for g in graphs]),
+        "raw/num-node-list.csv": "".join(f"{g['num_nodes']}\n" for g in graphs),
+        "raw/num-edge-list.csv": "".join(f"{g['edge_index'].shape[1] // 2}\n" for g in graphs),
+        "raw/graph-label.csv": "\n".join(label) + "\n",
+        "mapping/mol.csv": "\n".join(mapping) + "\n",
+    }
 
 
 def written(folder: Path, texts: dict[str, str], packed: str = "plain") -> Path:
@@ -82,6 +106,37 @@ def test_graphs_are_ogbs(packed: str, tmp_path: Path) -> None:
         assert np.array_equal(torch.stack(bonds, dim=1), theirs["edge_feat"][order])
     split = dataset.get_idx_split()
     assert split["test"].tolist() == list(range(50, 60))
+
+
+@pytest.mark.parametrize("packed", ["plain", "gzip", "zip"])
+def test_the_files_that_ogb_publishes_give_the_same_graphs(packed: str, tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    source = written(tmp_path / "raw", published_files(), packed)
+    build("molhiv", root=tmp_path, sources={"molhiv": source}, graphs=60, rings=False)
+    folder = tmp_path / "molhiv" / "seed-0"
+    assert verify(folder, full=True, sources={"molhiv": source}) == []
+    (tmp_path / "table").mkdir()
+    table = written(tmp_path / "table", files(last="CC"))
+    build("molhiv", root=tmp_path / "b", sources={"molhiv": table}, graphs=60, rings=False)
+    ours, theirs = GraphXAIDataset(tmp_path, "molhiv"), GraphXAIDataset(tmp_path / "b", "molhiv")
+    assert len(ours) == len(theirs) == 60
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.smiles == b.smiles
+        for key in ("x", "edge_index", "edge_attr", "y", "split"):
+            assert torch.equal(a[key], b[key]), key
+
+
+def test_a_graph_that_is_not_the_published_one_is_found(tmp_path: Path) -> None:
+    source = written(tmp_path, published_files())
+    build("molhiv", root=tmp_path, graphs=30, sources={"molhiv": source}, rings=False)
+    shard = ShardReader(tmp_path / "molhiv" / "seed-0" / "shard-00000.h5")
+    prover = Prover(None, {"molhiv": Source("user's file", source, "")})
+    record = next(r for r in shard if r.num_nodes > 3)
+    assert prover.problems(record) == []
+    record.x[0, -4:] = 1 - record.x[0, -4:]  # aromatic or not, in a ring or not
+    assert prover.problems(record) == ["its atoms are not those of the files"]
+    record.edge_attr[0, -2:] = 1 - record.edge_attr[0, -2:]
+    assert "its bonds are not those of the files" in prover.problems(record)
 
 
 def test_a_wrong_graph_is_found(tmp_path: Path) -> None:
@@ -135,6 +190,41 @@ def test_files_that_make_no_sense_are_refused_and_nothing_is_written(
     assert result.exit_code == 2
     assert re.search(message, result.stderr), result.stderr
     assert not (tmp_path / "molhiv" / "seed-0").exists()
+
+
+ATOMS, ENDS, COUNTS = "raw/node-feat.csv", "raw/edge.csv", "raw/num-node-list.csv"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t | {ENDS: ""}, "raw/edge.csv: has no lines; is it truncated"),
+        (lambda t: {k: v for k, v in t.items() if k != ENDS}, "no file edge.csv"),
+        (changed(ATOMS, "5,0,", "5,0,x"), "node-feat.csv: line 1: expected 9 whole numbers"),
+        (changed(ATOMS, "5,0,", "119,0,"), "line 1: 119 in column 1, expected 0 to 118"),
+        (changed(ATOMS, "5,0,", "-1,0,"), "line 1: -1 in column 1, expected 0 to 118"),
+        (lambda t: t | {ATOMS: t[ATOMS][: t[ATOMS].rindex("\n5,")]}, "lines, expected .* the sum"),
+        (changed(ENDS, "0,1", "0,3"), "line 1: 0, 3; expected two atoms, 0 to 2, of molecule 0"),
+        (changed(ENDS, "0,1", "0,0"), "line 1: 0, 0; expected two atoms"),
+        (changed(ENDS, "0,1\n1,2", "0,1\n1,0"), "line 2: a bond that is there twice"),
+        (changed("raw/edge-feat.csv", "0,0,0\n", ""), "edge-feat.csv: .* lines, expected"),
+        (changed("raw/edge-feat.csv", "0,0,0\n", "0,6,0\n"), "6 in column 2, expected 0 to 5"),
+        (changed(COUNTS, "3\n", "0\n"), "num-node-list.csv: line 1: 0, expected 1 to"),
+        (changed(COUNTS, "3\n", "2\n"), "expected .*, the sum of raw/num-node-list.csv"),
+        (changed(COUNTS, "3\n", ""), "num-node-list.csv: 59 lines, expected 60"),
+        (changed("raw/graph-label.csv", "1\n", "2\n"), "line 1: 2 in column 1, expected 0 to 1"),
+        (changed("raw/graph-label.csv", "1\n", "0\n"), "60 rows with other classes than the 60"),
+        (changed("mapping/mol.csv", "smiles", "text"), "expected columns smiles and HIV_active"),
+        (changed(VALID, "45\n", ""), "row 45 of mapping/mol.csv is in no split"),
+    ],
+)
+def test_published_files_that_make_no_sense_are_refused(
+    change: Callable[[dict[str, str]], dict[str, str]], message: str, tmp_path: Path
+) -> None:
+    source = written(tmp_path, change(published_files()))
+    with pytest.raises(InputError, match=message):
+        build("molhiv", root=tmp_path / "out", graphs=60, sources={"molhiv": source})
+    assert not (tmp_path / "out" / "molhiv" / "seed-0").exists()
 
 
 def test_without_its_files_it_says_where_to_get_them(
