@@ -27,7 +27,9 @@ def read_numbers(path: Path, name: str, columns: int) -> npt.NDArray[np.int64]:
     Raises:
         InputError: a line is anything else, or there is none.
     """
-    content = read_member(path, name).replace(b"\r\n", b"\n").rstrip() + b"\n"
+    content = read_member(path, name).rstrip() + b"\n"
+    if b"\r" in content:
+        content = content.replace(b"\r\n", b"\n")
     if content == b"\n":
         raise InputError(f"{path}: {name}: has no lines; is it truncated?")
     values = np.empty((content.count(b"\n"), columns), np.int64)
@@ -45,23 +47,22 @@ def read_numbers(path: Path, name: str, columns: int) -> npt.NDArray[np.int64]:
 @compiled
 def _parse(text, columns, most_digits, values):  # type: ignore[no-untyped-def]
     """Fill in the values; the first line that is wrong, or −1."""
-    blanks = (32, 9)
     at, line, column, found = 0, 0, 0, 0
     while at < len(text):
-        while text[at] in blanks:
+        while text[at] == 32 or text[at] == 9:  # blanks
             at += 1
         sign = 1
         if text[at] == 45:  # a minus
             sign, at = -1, at + 1
         first, number = at, 0
-        while 48 <= text[at] <= 57:  # the last byte is a newline, which ends every loop here
+        while 48 <= text[at] <= 57:  # digits; a newline ends all of these loops
             number = 10 * number + (text[at] - 48)
             at += 1
             if at - first > most_digits:
                 return line
         if at == first:
             return line
-        while text[at] in blanks:
+        while text[at] == 32 or text[at] == 9:
             at += 1
         values[found] = sign * number
         found, column = found + 1, column + 1

@@ -43,14 +43,15 @@ class SourceEntry:
     Attributes:
         file: name of the file; it lies in `data/sources/` unless it is downloaded. Of a source in
             parts, the folder they are downloaded to.
-        sha256: of the file; of a source in parts, as `folder_sha256` has it.
-        bytes: its size.
+        sha256: of the file; of a source in parts, as `folder_sha256` has it; empty where it was
+            never at hand.
+        bytes: its size, or 0.
         origin: where it comes from.
         licence: under which it may be used.
         urls: mirrors to download it from, tried in turn.
         text_sha256: of the decompressed content, where the file was compressed here.
         parts: the files that are downloaded, where it is not one but several.
-        spdx: the licence of what is made from it, as an SPDX identifier.
+        spdx: the licence of what is made from it, as an SPDX identifier; empty if it has none.
         elsewhere: where people get it themselves, where it is neither shipped nor downloaded.
         of_members: it is an archive that mirrors may pack each in their own way: `sha256` is that
             of the files in it, as `folder_sha256` has it, and `bytes` is theirs.
@@ -110,7 +111,7 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
         if entry.elsewhere:
             raise InputError(
                 f"'{wish}' is neither shipped nor downloaded; get it from {entry.elsewhere} and "
-                f"pass --source {name}=DIR, a folder or zip with {', '.join(members)}"
+                f"pass --source {name}={_form(members)}"
             )
         path = fetch(entry, members)
         if entry.parts and (found := folder_sha256(path, members)) != entry.sha256:
@@ -265,8 +266,13 @@ def _users_own(name: str, path: Path, members: tuple[str, ...]) -> Source:
     except OSError as error:
         reason = str(error.strerror)
     ids = ", ".join(registry())
-    wanted = f"a folder or zip with {', '.join(members)}" if members else "a readable file"
+    wanted = _form(members).partition(", ")[2] if members else "a readable file"
     raise InputError(f"--source {name}={path}: {reason}; give {wanted}, or one of {ids}")
+
+
+def _form(members: tuple[str, ...]) -> str:
+    """What may be passed as a source."""
+    return f"DIR, a folder or zip with {', '.join(members)}" if members else "FILE"
 
 
 def folder_sha256(folder: Path, members: tuple[str, ...]) -> str:

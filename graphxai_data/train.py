@@ -156,7 +156,7 @@ def _train(
         start, epoch = time.perf_counter(), len(state.history)
         torch.manual_seed(torch_seed(seed, "train/epoch", epoch))
         training.epoch = epoch
-        total, graphs = 0.0, 0
+        total, examples = 0.0, 0
         for step, batch in enumerate(training):
             done = epoch + step / len(training)
             rate = learning_rate(settings, state.history, done)
@@ -170,13 +170,13 @@ def _train(
             if not (torch.isfinite(loss) and _finite_gradients(model)):
                 _stop(folder, card, state, f"the loss, or its gradient, in batch {step + 1}")
             state.optimiser.step()
-            total += loss.item() * batch.num_graphs
-            graphs += batch.num_graphs
+            total += loss.item() * len(batch.y)  # graphs, or nodes
+            examples += len(batch.y)
         valid = predictive_scores(model, validation, settings.loss, device)
         if not math.isfinite(valid["loss"]):
             _stop(folder, card, state, "the loss on validation")
         seconds = time.perf_counter() - start
-        state.history.append(Epoch(total / graphs, valid, rate, seconds))
+        state.history.append(Epoch(total / examples, valid, rate, seconds))
         if best_epoch(settings, state.history) == epoch:
             state.best = copy_of(model)
         state.save(folder, card, conditions(device))

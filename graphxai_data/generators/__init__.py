@@ -40,6 +40,7 @@ GENERATORS = {
     "molhiv": "graphxai_data.generators.molhiv",
     "nci1": "graphxai_data.generators.nci1",
     "pattern": "graphxai_data.generators.pattern",
+    "pattern_published": "graphxai_data.generators.pattern_published",
 }
 
 

@@ -116,9 +116,9 @@ def read(
 ) -> tuple[list[RawMolecule], dict[str, dict[str, int]]]:
     """SMILES and graph of each molecule; none is passed over."""
     found = read_molecules(sources["molhiv"])
-    graphs = found.graphs
-    raw = [(found.smiles[i], None if graphs is None else graphs[i]) for i in group.tolist()]
-    return raw, {"molhiv": {}}
+    graphs = [None] * len(group) if found.graphs is None else found.graphs.chosen(group)
+    smiles = [found.smiles[i] for i in group.tolist()]
+    return list(zip(smiles, graphs, strict=True)), {"molhiv": {}}
 
 
 @lru_cache(maxsize=1)
@@ -141,21 +141,23 @@ def read_molecules(source: Source) -> Molecules:
 def _table(path: Path, table: str) -> tuple[list[str], Ints]:
     """SMILES and class of every row."""
     where = f"{path}: {table}"
+    smiles, label = [], []
     try:
-        rows = list(csv.reader(io.StringIO(read_member(path, table).decode())))
+        rows = csv.reader(io.StringIO(read_member(path, table).decode()))
+        header = next(rows, [])
+        if not {"smiles", "HIV_active"} <= set(header):
+            raise InputError(f"{where}: expected columns smiles and HIV_active, got {header[:6]}")
+        text, active = header.index("smiles"), header.index("HIV_active")
+        for row in rows:
+            if len(row) != len(header) or row[active] not in ("0", "1"):
+                raise InputError(
+                    f"{where}: line {rows.line_num}: expected a SMILES and 0 or 1, got {row[:3]}"
+                )
+            smiles.append(row[text])
+            label.append(row[active] == "1")
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{where}: no CSV file ({error})") from None
-    header = rows[0] if rows else []
-    if not {"smiles", "HIV_active"} <= set(header):
-        raise InputError(f"{where}: expected columns smiles and HIV_active, got {header[:6]}")
-    columns = header.index("smiles"), header.index("HIV_active")
-    smiles, label = [], np.empty(len(rows) - 1, np.int64)
-    for i, row in enumerate(rows[1:]):
-        if len(row) != len(header) or row[columns[1]] not in ("0", "1"):
-            raise InputError(f"{where}: line {i + 2}: expected a SMILES and 0 or 1, got {row[:3]}")
-        smiles.append(row[columns[0]])
-        label[i] = int(row[columns[1]])
-    return smiles, label
+    return smiles, np.array(label, np.int64)
 
 
 def _splits(path: Path, table: str, count: int) -> npt.NDArray[np.uint8]:

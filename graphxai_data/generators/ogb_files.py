@@ -53,10 +53,17 @@ class OGBGraphs:
     def __len__(self) -> int:
         return len(self.label)
 
-    def __getitem__(self, i: int) -> Graph:
-        nodes = slice(*self.node_ptr[i : i + 2].tolist())
-        edges = slice(*self.edge_ptr[i : i + 2].tolist())
-        return self.atoms[nodes], self.edge_index[:, edges], self.bonds[edges]
+    def chosen(self, rows: Ints) -> list[Graph]:
+        """The graphs in some rows."""
+        nodes, edges = self.node_ptr.tolist(), self.edge_ptr.tolist()
+        return [
+            (
+                self.atoms[nodes[i] : nodes[i + 1]],
+                self.edge_index[:, edges[i] : edges[i + 1]],
+                self.bonds[edges[i] : edges[i + 1]],
+            )
+            for i in rows.tolist()
+        ]
 
 
 def read_ogb(
@@ -73,6 +80,7 @@ def read_ogb(
     label = _values(path, LABELS, (classes,))[:, 0].astype(np.int64)
     atoms, bonds = _values(path, ATOMS, atom_widths), _values(path, BONDS, bond_widths)
     ends = read_numbers(path, ENDS, 2)
+    source, target = np.ascontiguousarray(ends.T)
     node_ptr = _pointers(path, ATOM_COUNTS, ATOMS, len(label), len(atoms))
     bond_ptr = _pointers(path, BOND_COUNTS, ENDS, len(label), len(ends))
     if len(bonds) != len(ends):
@@ -82,30 +90,32 @@ def read_ogb(
         )
     graph = np.repeat(np.arange(len(label)), np.diff(bond_ptr))
     sizes = np.diff(node_ptr)
-    wrong = (ends.min(axis=1) < 0) | (ends.max(axis=1) >= sizes[graph])
-    wrong |= ends[:, 0] == ends[:, 1]
+    size = sizes[graph]
+    wrong = (source < 0) | (source >= size) | (target < 0) | (target >= size) | (source == target)
     if wrong.any():
         line = int(np.argmax(wrong))
         raise InputError(
             f"{path}: {ENDS}: line {line + 1}: {ends[line, 0]}, {ends[line, 1]}; expected two "
             f"atoms, 0 to {sizes[graph[line]] - 1}, of molecule {graph[line]}"
         )
+    # Nodes are counted through all molecules for the order, and within each in the end.
     first = node_ptr[graph]
-    both = np.concatenate([ends, ends[:, ::-1]]) + np.concatenate([first, first])[:, None]
-    code = both[:, 0] * len(atoms) + both[:, 1]
+    both = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])
+    code = (both[0] + np.concatenate([first, first])) * sizes.max() + both[1]
     order = np.argsort(code)
     again = np.flatnonzero(np.diff(code[order]) == 0)
     if len(again):
-        line = int(order[again[0] : again[0] + 2].max() % len(ends))
+        line = int(order[again[0] : again[0] + 2].max()) % len(ends)
         raise InputError(f"{path}: {ENDS}: line {line + 1}: a bond that is there twice")
-    local = both[order].T - first[order % len(ends)]
-    return OGBGraphs(label, atoms, bonds[order % len(ends)], node_ptr, 2 * bond_ptr, local)
+    bond = np.where(order < len(ends), order, order - len(ends))
+    return OGBGraphs(label, atoms, bonds.take(bond, axis=0), node_ptr, 2 * bond_ptr, both[:, order])
 
 
 def _values(path: Path, name: str, widths: tuple[int, ...]) -> Values:
     """[lines, columns] values that are each below the width of their column."""
     values = read_numbers(path, name, len(widths))
-    wrong = (values < 0) | (values >= np.array(widths))
+    # Seen without sign, a negative number is larger than any width.
+    wrong = values.view(np.uint64) >= np.array(widths, np.uint64)
     if wrong.any():
         line, column = (int(at[0]) for at in wrong.nonzero())
         raise InputError(

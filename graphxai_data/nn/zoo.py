@@ -156,7 +156,10 @@ def make_model(
     if model in ("gine", "bcos-gine", "gsat"):
         shape["edge_features"] = edge_features
     if model in ("gine", "bcos-gine") and not edge_features:
-        raise InputError(f"model '{model}' needs edge features, which this dataset lacks; use gin")
+        without = model.removesuffix("e")
+        raise InputError(
+            f"model '{model}' needs edge features, which this dataset lacks; use {without}"
+        )
     return MODELS[model](**shape, **architecture)
 
 

@@ -84,7 +84,7 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         "description": f"{recipe.summary}. {manifest.graphs} graphs{_masks(manifest)}; "
         f"content SHA-256 {manifest.content_sha256}.",
         "version": f"{recipe.version}.0.0",
-        "license": f"https://spdx.org/licenses/{_licence(manifest)}.html",
+        "license": _licence(manifest),
         "citeAs": _CITE_AS,
         "distribution": [_file(name, hashes[name], folder) for name in sorted(hashes)],
     }
@@ -100,8 +100,12 @@ def _masks(manifest: Manifest) -> str:
 def _licence(manifest: Manifest) -> str:
     """That of the raw inputs, where it asks for more than the package's own."""
     known = registry()
-    licences = {known[s.id].spdx for s in manifest.sources.values() if s.id in known}
-    return min(licences - {"MIT"}, default="MIT")
+    inputs = [known[source.id] for source in manifest.sources.values() if source.id in known]
+    for entry in inputs:
+        if not entry.spdx:
+            return entry.licence
+    spdx = min({entry.spdx for entry in inputs} - {"MIT"}, default="MIT")
+    return f"https://spdx.org/licenses/{spdx}.html"
 
 
 def _file(name: str, sha256: str, folder: Path) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> S
 def sample_dataset(dataset: Any, most: int = MOST_GRAPHS) -> Sample:
     """Graphs of a PyG dataset, at random, spread over it.
 
-    Each has `x`, `edge_index` and one class in `y`; perhaps `edge_attr`, and a `group`.
+    Each has `x`, `edge_index` and in `y` one class, or one a node; perhaps `edge_attr`, and a
+    `group`.
     """
     count = len(dataset)
     if count == 0:
@@ -95,9 +96,12 @@ def _width(attributes: npt.NDArray[Any] | None) -> int | None:
 def _read_data(data: Any, number: int) -> Sample:
     """One graph of a PyG dataset, its edges in both directions."""
     x, y, edges = (getattr(data, key, None) for key in ("x", "y", "edge_index"))
-    if x is None or y is None or edges is None or np.asarray(y).size != 1 or len(x) == 0:
-        raise InputError(f"graph {number}: needs nodes with x, an edge_index, and one class in y")
-    label = float(np.asarray(y).ravel()[0])
+    classes = np.asarray([] if y is None else y).ravel()
+    if x is None or edges is None or len(x) == 0 or len(classes) not in (1, len(x)):
+        raise InputError(
+            f"graph {number}: needs nodes with x, an edge_index, and one class in y, or one a node"
+        )
+    label = float(classes[0])
     if not label.is_integer():
         raise InputError(f"graph {number}: class {label} is not a whole number")
     attributes, group = (getattr(data, key, None) for key in ("edge_attr", "group"))
@@ -110,6 +114,7 @@ def _read_data(data: Any, number: int) -> Sample:
         Graphs(_as_rows(x), ends, rows, np.array([0, len(x)])),
         np.array([int(label)]),
         np.array([number if group is None else int(group)]),
+        of_nodes=len(classes) > 1,
     )
 
 

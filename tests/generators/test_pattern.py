@@ -11,6 +11,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.generators.pattern import Params, Prover, check, generate, schema
 from graphxai_data.invariants import check_columns
 from graphxai_data.recipe import Recipe
+from graphxai_data.rings import check as check_rings
 from graphxai_data.shards import ShardReader
 from graphxai_data.train import train
 from graphxai_data.verify import verify
@@ -146,6 +147,9 @@ def test_classes_of_nodes_are_loaded_and_learned(root: Path, tmp_path: Path) -> 
         assert model(data.x, data.edge_index).shape == (data.num_nodes, 2)
     rings = (root / "pattern" / "seed-0" / "rings.json").read_text()
     assert "nodes have classes, graphs have none" in rings
+    found = check_rings(GraphXAIDataset(root, "pattern")[:50])
+    assert found.p1 == found.p2 == "inconclusive"
+    assert "nodes have classes, graphs have none" in found.principles["p1"].reason
     with pytest.raises(InputError, match="no rationale is known"):
         dataset[0].to_explanation()
 

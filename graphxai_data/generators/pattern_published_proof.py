@@ -1,0 +1,37 @@
+"""An independent look at the published PATTERN: each graph as tensors of the file, node by node."""
+
+from typing import Any
+
+from graphxai_data.record import SPLIT_NAMES, GraphRecord
+from graphxai_data.sources import Source
+
+
+class Prover:
+    """Compares graphs with those of the file."""
+
+    sample = 2_000
+
+    def __init__(self, params: Any, sources: dict[str, Source]) -> None:
+        import torch
+
+        self._parts = torch.load(
+            sources["pattern"].path, map_location="cpu", weights_only=True, mmap=True
+        )
+
+    def problems(self, record: GraphRecord) -> list[str]:
+        """What of a graph is not as the file has it."""
+        at, split = record.group, 0
+        while split < len(SPLIT_NAMES) and at >= len(self._parts[split]):
+            at, split = at - len(self._parts[split]), split + 1
+        stored = self._parts[split][at]
+        problems = []
+        if record.meta["split"] != split:
+            problems.append(f"its split is not {SPLIT_NAMES[split]}, as in the file")
+        if record.node_y is None or record.node_y.tolist() != stored["y"].tolist():
+            problems.append("the classes of its nodes are not those of the file")
+        if record.x.tolist() != stored["x"].tolist():
+            problems.append("its features are not those of the file")
+        edges = set(map(tuple, record.edge_index.T.tolist()))
+        if edges != set(map(tuple, stored["edge_index"].t().tolist())):
+            problems.append("its edges are not those of the file")
+        return problems
