@@ -13,8 +13,16 @@ import click
 
 from graphxai_data import __version__
 from graphxai_data.cli_evaluate import evaluate
+from graphxai_data.cli_reproduce import reproduce
 from graphxai_data.cli_train import train
-from graphxai_data.console import json_option, print_table, progress_bar, root_option
+from graphxai_data.console import (
+    json_option,
+    parse_sources,
+    print_table,
+    progress_bar,
+    root_option,
+    source_option,
+)
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 
 if TYPE_CHECKING:
@@ -24,14 +32,6 @@ if TYPE_CHECKING:
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
-_source_option = click.option(
-    "--source",
-    "sources",
-    metavar="ID=PATH",
-    multiple=True,
-    help="A file, a folder or zip of files, or another known source, to use instead of the "
-    "recipe's, by its name there; may be given more than once.",
-)
 _folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 
 
@@ -62,6 +62,7 @@ def main() -> None:
 
 main.add_command(train)
 main.add_command(evaluate)
+main.add_command(reproduce)
 
 
 @main.command(name="list")
@@ -107,7 +108,7 @@ def list_command(as_json: bool) -> None:
 )
 @click.option("--graphs", type=int, help="Another number of graphs, in the same proportions.")
 @click.option("--shard-size", type=int, default=1000, show_default=True, help="Graphs a shard.")
-@_source_option
+@source_option
 @click.option("--no-rings", is_flag=True, help="Do not measure the RINGS principles.")
 @json_option
 def build(
@@ -140,7 +141,7 @@ def build(
             graphs=graphs,
             shard_size=shard_size,
             rings=not no_rings,
-            sources=dict(map(_parse_source, sources)),
+            sources=parse_sources(sources),
             progress=progress,
         )
     folder = root / manifest.dataset / f"seed-{manifest.seed}"
@@ -155,13 +156,13 @@ def build(
 @main.command()
 @_folder_argument
 @click.option("--full", is_flag=True, help="Prove every graph, and draw each again from its seed.")
-@_source_option
+@source_option
 @json_option
 def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) -> None:
     """Check a build: files, digests, invariants, labels and masks."""
     from graphxai_data.verify import verify as run_verify
 
-    problems = run_verify(folder, full=full, sources=dict(map(_parse_source, sources)))
+    problems = run_verify(folder, full=full, sources=parse_sources(sources))
     if as_json:
         result = {"folder": str(folder), "full": full, "problems": problems}
         click.echo(json.dumps(result, indent=2))
@@ -271,13 +272,6 @@ def _reference_verdict(manifest: "Manifest") -> str:
     if reference == manifest.content_sha256:
         return "matches data/digests.toml"
     return f"DIFFERS from data/digests.toml ({reference})"
-
-
-def _parse_source(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not (name and equals and path):
-        raise InputError(f"--source: expected ID=PATH, got '{text}'")
-    return name, path
 
 
 if __name__ == "__main__":

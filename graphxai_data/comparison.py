@@ -64,20 +64,7 @@ class Comparison:
 
     def summary(self) -> list[Row]:
         """For each model and explainer: mean, deviation and count over seeds, and the paper's."""
-        found = []
-        for (model, explainer), rows in groupby(self.rows, lambda r: (r["model"], r["explainer"])):
-            of_seeds = list(rows)
-            row: Row = {"model": model, "explainer": explainer, "seeds": len(of_seeds)}
-            for key in dict.fromkeys(key for r in of_seeds for key in r):
-                values = [r.get(key) for r in of_seeds]
-                if key in _NOT_AVERAGED or isinstance(values[0], str):
-                    continue
-                numbers = [math.nan if value is None else value for value in values]
-                row[key] = float(np.mean(numbers))
-                row[f"{key}_std"] = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else math.nan
-            row["paper"] = paper_figures(self.dataset, explainer)
-            found.append(row)
-        return found
+        return summary_of(self.dataset, self.rows)
 
     def to_json(self) -> str:
         """Everything, for machines; what was not measured is null."""
@@ -87,6 +74,29 @@ class Comparison:
     def to_csv(self) -> str:
         """A line for each model, explainer and seed."""
         return self.frame().to_csv(index=False, lineterminator="\n")
+
+
+def summary_of(dataset: str, rows: Sequence[Row]) -> list[Row]:
+    """For each explainer and model: mean, deviation and count over seeds, and the paper's."""
+
+    def place(row: Row) -> tuple[int, str, int]:
+        return order.index(row["explainer"]), row["model"], row["seed"]
+
+    order, found = [variant.name for variant in VARIANTS], []
+    in_order = sorted(rows, key=place)
+    for (model, explainer), group in groupby(in_order, lambda r: (r["model"], r["explainer"])):
+        of_seeds = list(group)
+        row: Row = {"model": model, "explainer": explainer, "seeds": len(of_seeds)}
+        for key in dict.fromkeys(key for r in of_seeds for key in r):
+            values = [r.get(key) for r in of_seeds]
+            if key in _NOT_AVERAGED or isinstance(values[0], str):
+                continue
+            numbers = [math.nan if value is None else value for value in values]
+            row[key] = float(np.mean(numbers))
+            row[f"{key}_std"] = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else math.nan
+        row["paper"] = paper_figures(dataset, explainer)
+        found.append(row)
+    return found
 
 
 def compare(
@@ -282,6 +292,18 @@ def paper_figures(dataset: str, explainer: str) -> dict[str, float]:
     rows = {variant.name: variant.paper for variant in VARIANTS}
     tables = [t for t in _paper()["explanations"].values() if dataset in t["datasets"]]
     return dict(tables[0].get(rows.get(explainer), {})) if tables else {}
+
+
+def paper_predictions(dataset: str, model: str) -> float:
+    """The paper's F1 of a model on a dataset."""
+    kind = "bcos" if model.startswith("bcos") else "gsat" if model == "gsat" else "twin"
+    return float(_paper()["predictions"][dataset][kind])
+
+
+def paper_sweep(dataset: str) -> dict[str, list[float]]:
+    """The paper's values of B, and accuracy and AUROC for each of them."""
+    table = _paper()["sweep"]["b"]
+    return {"b": table["values"], **table[dataset]}
 
 
 @cache

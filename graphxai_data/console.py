@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from graphxai_data.errors import InputError
+
 Bar = Callable[..., None]
 
 # Everything heavier than click is imported where it is used: --help has to be quick.
@@ -21,6 +23,25 @@ root_option = click.option(
     ),
     help="Folder of all builds.  [default: $GRAPHXAI_DATA_ROOT, else ./data]",
 )
+source_option = click.option(
+    "--source",
+    "sources",
+    metavar="ID=PATH",
+    multiple=True,
+    help="A file, a folder or zip of files, or another known source, to use instead of the "
+    "recipe's, by its name there; may be given more than once.",
+)
+
+
+def parse_sources(texts: Iterable[str]) -> dict[str, str]:
+    """What `--source` says: a path, or another id, for each name."""
+    found = {}
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise InputError(f"--source: expected ID=PATH, got '{text}'")
+        found[name] = path
+    return found
 
 
 @contextmanager

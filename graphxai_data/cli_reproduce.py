@@ -1,0 +1,96 @@
+"""The command `reproduce`."""
+
+import math
+import sys
+from pathlib import Path
+
+import click
+
+from graphxai_data.cli_train import parse_seeds
+from graphxai_data.console import (
+    json_option,
+    parse_sources,
+    progress_bar,
+    root_option,
+    source_option,
+)
+from graphxai_data.errors import InputError
+
+# Everything heavier than click is imported inside the command: --help has to be quick.
+
+
+@click.command()
+@click.option(
+    "--table", "tables", type=click.Choice(["2", "3"]), multiple=True,
+    help="2: predictions, 3: explanations; may be given more than once.",
+)  # fmt: skip
+@click.option(
+    "--figure", "figures", type=click.Choice(["b", "qualitative"]), multiple=True,
+    help="b: sensitivity to B, qualitative: explanations beside the ground truth.",
+)  # fmt: skip
+@click.option("--datasets", metavar="A,B,…", help="Only these.  [default: all of the paper's]")
+@click.option("--seeds", help="Of the trainings, as 0-4 or 0,2.  [default: the budget's]")
+@click.option(
+    "--budget", type=click.Choice(["small", "paper"]), default="small", show_default=True,
+    help="small: about 15 minutes on two cores; paper: the whole protocol, a day.",
+)  # fmt: skip
+@source_option
+@root_option
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
+    help="Folder of all trainings.",
+)  # fmt: skip
+@click.option(
+    "--results", type=click.Path(path_type=Path), default=Path("reproduce"), show_default=True,
+    help="Folder for report.md, report.json and the figures.",
+)  # fmt: skip
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …")
+@click.option("--threads", type=int, help="CPU threads.  [default: all cores]")
+@json_option
+def reproduce(
+    tables: tuple[str, ...],
+    figures: tuple[str, ...],
+    datasets: str | None,
+    seeds: str | None,
+    budget: str,
+    sources: tuple[str, ...],
+    root: Path,
+    out: Path,
+    results: Path,
+    device: str,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Make the paper's tables and figures anew, with its numbers beside ours.
+
+    Without --table and --figure, all of them. Builds what is missing, trains, explains, measures,
+    and writes a report after every cell; what was stopped goes on, and what is finished is kept.
+    """
+    import torch
+
+    from graphxai_data.errors import whole_number
+    from graphxai_data.report.reproduction import report_text
+    from graphxai_data.reproduce import PARTS
+    from graphxai_data.reproduce import reproduce as run
+
+    if threads is not None:
+        torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
+    parts = [f"table {name}" for name in tables] + [f"figure {name}" for name in figures]
+    names = None if datasets is None else [name for name in datasets.split(",") if name]
+    if names == []:
+        raise InputError("--datasets: expected names with commas between, got none")
+    with progress_bar("Reproducing", "cells") as bar:
+
+        def told(what: str, done: int, total: int, seconds: float) -> None:
+            left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min left"
+            bar(done, total, what + left)
+            if not sys.stderr.isatty():
+                click.echo(f"{done + 1}/{total} {what}{left}", err=True)
+
+        found = run(
+            parts or PARTS, names, parse_seeds(seeds, "--seeds") if seeds else None, budget,
+            root=root, out=out, results=results, sources=parse_sources(sources), device=device,
+            told=told,
+        )  # fmt: skip
+    click.echo(found.to_json() if as_json else report_text(found))
+    click.echo(f"written to {results}", err=True)

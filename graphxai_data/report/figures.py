@@ -1,0 +1,146 @@
+"""The paper's figures as PNG and SVG: sensitivity to B, and explanations beside the truth."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from torch import nn
+
+from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.disk import write_atomically
+from graphxai_data.explain import explain
+from graphxai_data.generators import generator_module
+from graphxai_data.metrics import jaccard_at_k
+
+_SHOWN = 4
+_RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
+_COLOURS = {"ba2motif": "#1b6ca8", "dihalo": "#b2182b"}
+# Text stays text, and no file tells when it was drawn: the same figure has the same bytes.
+_STYLE: Any = {"svg.hashsalt": "graphxai-data", "svg.fonttype": "none", "font.size": 9}
+_NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
+
+Points = npt.NDArray[np.float64]
+
+
+def draw_sweep(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
+    """Accuracy and AUROC of explanations over B, a panel each; the paper's are dashed."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(8, 3.2), layout="constrained")
+        for axes, key, title in zip(
+            figure.subplots(1, 2),
+            ("accuracy", "auroc"),
+            ("Prediction accuracy", "AUROC of explanations"),
+            strict=True,
+        ):
+            for dataset in dict.fromkeys(row["dataset"] for row in rows):
+                of_dataset = [row for row in rows if row["dataset"] == dataset]
+                b = [row["b"] for row in of_dataset]
+                colour = _COLOURS.get(dataset, "#444444")
+                deviation = np.nan_to_num([row[f"{key}_std"] for row in of_dataset])
+                axes.errorbar(
+                    b, [row[key] for row in of_dataset], deviation, color=colour, marker="o",
+                    capsize=3, label=dataset,
+                )  # fmt: skip
+                axes.plot(
+                    b, [row[f"{key}_paper"] for row in of_dataset], color=colour, marker="x",
+                    linestyle="--", label=f"{dataset}, paper",
+                )  # fmt: skip
+            axes.set(title=title, xlabel="B", ylim=(0, 1.05))
+            axes.grid(alpha=0.3)
+        axes.legend(loc="lower right", fontsize=8)
+        return _save(figure, folder, "sensitivity-to-b")
+
+
+def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) -> list[str]:
+    """The first test graph of some classes: its rationale above, a B-cos model's map below."""
+    recipe = dataset.manifest.load_recipe()
+    names = generator_module(recipe.generator).class_names(recipe.params)
+    test = dataset[dataset.get_idx_split()["test"]]
+    label = [int(data.y) for data in test]
+    shown = [label.index(c) for c in sorted(set(label))[:_SHOWN]]
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(3 * len(shown), 6.4), layout="constrained")
+        grid = figure.subplots(2, len(shown), squeeze=False)
+        for column, i in enumerate(shown):
+            data = test[i]
+            found = explain(model, data)
+            assert found.target is not None  # noqa: S101 - a model was given
+            scores, truth = found.node_scores.detach().numpy(), data.node_mask.numpy()
+            jaccard = jaccard_at_k(scores, truth)
+            predicted = names[int(found.target[0])]
+            above, below = grid[:, column]
+            _draw(above, data, np.where(truth, 1.0, 0.0), truth)
+            above.set_title(f"{names[label[i]]}")
+            _draw(below, data, scores, None)
+            below.set_xlabel(f"Jaccard@k {jaccard:.2f}\npredicted: {predicted}")
+        grid[0, 0].set_ylabel("ground truth")
+        grid[1, 0].set_ylabel("B-cos contributions")
+        return _save(figure, folder, f"qualitative-{dataset.name}")
+
+
+def _draw(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:
+    """A graph: its rationale, or what each node contributes, red for and blue against."""
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    largest = float(np.abs(scores).max()) or 1.0
+    norm = TwoSlopeNorm(0, -largest, largest)
+    if "segments" in data:
+        picture = scores[data.segments[0].numpy()]
+        colours = "RdBu_r" if truth is None else "Oranges"
+        limits = (-largest, largest) if truth is None else (0, 1.6)
+        axes.imshow(picture, cmap=colours, vmin=limits[0], vmax=limits[1], interpolation="nearest")
+        return
+    points, texts = _layout(data)
+    ends = data.edge_index.numpy()
+    lines = points[ends[:, ends[0] < ends[1]]].transpose(1, 0, 2)
+    axes.add_collection(LineCollection(list(lines), colors=_EDGE, linewidths=1, zorder=1))
+    if truth is None:
+        paint = mpl.colormaps["RdBu_r"](norm(scores))
+    else:
+        paint = np.where(truth, _RATIONALE, _OTHER)
+    axes.scatter(
+        points[:, 0], points[:, 1], c=paint, s=70, edgecolors="#555555", linewidths=0.6, zorder=2
+    )
+    for point, text in zip(points, texts, strict=True):
+        axes.annotate(text, point, ha="center", va="center", fontsize=6, zorder=3)
+    axes.set_aspect("equal")
+    axes.margins(0.08)
+
+
+def _layout(data: Any) -> tuple[Points, list[str]]:
+    """Where nodes are drawn, and what is written on them."""
+    if "smiles" in data:
+        from rdkit import Chem
+        from rdkit.Chem import rdDepictor
+
+        molecule = Chem.AddHs(Chem.MolFromSmiles(data.smiles))
+        rdDepictor.Compute2DCoords(molecule)
+        places = molecule.GetConformer().GetPositions()[:, :2]
+        atoms = data.smiles_atom.tolist()
+        symbols = [molecule.GetAtomWithIdx(atom).GetSymbol() for atom in atoms]
+        return places[atoms], symbols
+    graph: Any = nx.Graph(data.edge_index.t().tolist())
+    graph.add_nodes_from(range(data.num_nodes))
+    # Springs of graph distance: no random start, so that a graph always looks the same.
+    places = nx.kamada_kawai_layout(graph)
+    return np.array([places[i] for i in range(data.num_nodes)]), [""] * data.num_nodes
+
+
+def _save(figure: Figure, folder: Path, name: str) -> list[str]:
+    files = []
+    for kind in ("png", "svg"):
+        content = io.BytesIO()
+        figure.savefig(content, format=kind, dpi=150, metadata=_NO_DATE[kind])
+        write_atomically(folder / f"{name}.{kind}", content.getvalue())
+        files.append(f"{name}.{kind}")
+    return files

@@ -1,0 +1,132 @@
+"""The report of a reproduction: the paper's tables beside ours, in Markdown."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from graphxai_data.report.comparison_table import with_deviation
+
+if TYPE_CHECKING:
+    from graphxai_data.reproduce import Reproduction
+
+Row = dict[str, Any]
+_FLOOR = ("random", "degree", "intensity", "halogen-closeness")
+
+
+def report_text(found: "Reproduction") -> str:
+    """Markdown."""
+    seeds = ", ".join(map(str, found.seeds))
+    versions = (
+        f"graphxai-data {found.conditions['graphxai_data']}, torch {found.conditions['torch']}"
+    )
+    lines = [
+        "# The paper's tables and figures, made anew",
+        "",
+        f"Budget `{found.budget}`, seeds {seeds}; {versions}, "
+        f"threads: {found.conditions['threads']}. Mean ± standard deviation over seeds; the "
+        "difference is ours minus the paper's.",
+        "",
+    ]
+    if found.missing:
+        lines += [f"**Not finished: {found.missing} cells are missing.**", ""]
+    if found.predictions:
+        lines += [
+            "## Table 2: predictions",
+            "",
+            "Macro F1 on test graphs (of `pattern`, on their nodes); seconds are those of all "
+            "trainings.",
+            "",
+            *_table(
+                ("dataset", "model", "F1", "paper", "difference", "ROC AUC", "seeds", "seconds"),
+                map(_prediction, found.predictions),
+            ),
+            "",
+        ]
+    if found.explanations:
+        lines += [
+            "## Table 3: explanations",
+            "",
+            "Test graphs. Where the paper leaves open which of several readings a row is, each is "
+            "there. Rows without the paper's figures are the floor. Seconds: all test graphs of "
+            "all seeds, one by one.",
+            "",
+            *_table(
+                (
+                    "dataset", "explainer", "model", "Jaccard@k", "paper", "difference", "AUROC",
+                    "paper", "difference", "ms/graph", "paper", "accuracy", "F1", "seeds",
+                    "seconds",
+                ),
+                (
+                    _explanation(row)
+                    for row in found.explanations
+                    if row["paper"] or row["explainer"] in _FLOOR
+                ),
+            ),
+            "",
+        ]  # fmt: skip
+    if found.sweep:
+        lines += [
+            "## Figure: sensitivity to B",
+            "",
+            *_table(
+                (
+                    "dataset", "B", "accuracy", "paper", "difference", "AUROC", "paper",
+                    "difference", "seeds",
+                ),
+                map(_swept, found.sweep),
+            ),
+            "",
+        ]  # fmt: skip
+    lines += [f"![{name}]({name})\n" for name in found.figures if name.endswith(".png")]
+    if found.left_out:
+        lines += ["## Left out", "", *(f"- {reason}" for reason in found.left_out), ""]
+    if found.builds:
+        rows = ((f"`{name}`", f"`{digest}`") for name, digest in found.builds.items())
+        lines += ["## Builds", "", *_table(("dataset", "content SHA-256"), rows), ""]
+    return "\n".join(lines)
+
+
+def _prediction(row: Row) -> list[str]:
+    return [
+        f"`{row['dataset']}`", row["model"], with_deviation(row, "f1"), f"{row['paper']:.2f}",
+        _signed(row["difference"]), _number(row.get("roc_auc"), 3), str(row["seeds"]),
+        _number(row["seconds"], 0),
+    ]  # fmt: skip
+
+
+def _explanation(row: Row) -> list[str]:
+    paper, difference = row["paper"], row["difference"]
+    return [
+        f"`{row['dataset']}`", row["explainer"], row["model"],
+        with_deviation(row, "jaccard"), _number(paper.get("jaccard")),
+        _signed(difference.get("jaccard")),
+        with_deviation(row, "auroc"), _number(paper.get("auroc")),
+        _signed(difference.get("auroc")),
+        _number(row.get("ms_per_graph")), _number(paper.get("ms_per_graph")),
+        _number(row.get("accuracy"), 3), _number(row.get("f1"), 3), str(row["seeds"]),
+        _number(row["seconds"], 0),
+    ]  # fmt: skip
+
+
+def _swept(row: Row) -> list[str]:
+    cells = [f"`{row['dataset']}`", f"{row['b']:g}"]
+    for key in ("accuracy", "auroc"):
+        cells += [
+            with_deviation(row, key),
+            _number(row[f"{key}_paper"], 3),
+            _signed(row[f"{key}_difference"]),
+        ]
+    return [*cells, str(row["seeds"])]
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(headers) + " |", "| " + " | ".join("---" for _ in headers) + " |"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None or not math.isfinite(value) else f"{value:+.3f}"
