@@ -54,7 +54,8 @@ def draw_sweep(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
                     b, [row[f"{key}_paper"] for row in of_dataset], color=colour, marker="x",
                     linestyle="--", label=f"{dataset}, paper",
                 )  # fmt: skip
-            axes.set(title=title, xlabel="B", ylim=(0, 1.05))
+            ticks = sorted({row["b"] for row in rows})
+            axes.set(title=title, xlabel="B", ylim=(0, 1.05), xticks=ticks)
             axes.grid(alpha=0.3)
         axes.legend(loc="lower right", fontsize=8)
         return _save(figure, folder, "sensitivity-to-b")
@@ -68,7 +69,7 @@ def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) 
     label = [int(data.y) for data in test]
     shown = [label.index(c) for c in sorted(set(label))[:_SHOWN]]
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(3 * len(shown), 6.4), layout="constrained")
+        figure = Figure(figsize=(3 * len(shown), 6), layout="constrained")
         grid = figure.subplots(2, len(shown), squeeze=False)
         for column, i in enumerate(shown):
             data = test[i]
@@ -95,10 +96,13 @@ def _draw(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | 
     largest = float(np.abs(scores).max()) or 1.0
     norm = TwoSlopeNorm(0, -largest, largest)
     if "segments" in data:
-        picture = scores[data.segments[0].numpy()]
-        colours = "RdBu_r" if truth is None else "Oranges"
-        limits = (-largest, largest) if truth is None else (0, 1.6)
-        axes.imshow(picture, cmap=colours, vmin=limits[0], vmax=limits[1], interpolation="nearest")
+        segments = data.segments[0].numpy()
+        if truth is None:
+            axes.imshow(scores[segments], cmap="RdBu_r", vmin=-largest, vmax=largest)
+        else:  # the digit as the model sees it
+            axes.imshow(data.x[:, 0].numpy()[segments], cmap="gray_r", vmin=0, vmax=1)
+        inside = data.node_mask.numpy()[segments].astype(float)
+        axes.contour(inside, levels=[0.5], colors=_RATIONALE, linewidths=1.2)
         return
     points, texts = _layout(data)
     ends = data.edge_index.numpy()

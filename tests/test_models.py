@@ -1,0 +1,51 @@
+"""The shipped models are what their cards say."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphxai_data import GraphXAIDataset, evaluate, load_model
+from graphxai_data.batches import BatchLoader
+from graphxai_data.checkpoint import read_card
+from graphxai_data.report.model_card import model_card
+from graphxai_data.resources import shipped
+from graphxai_data.train import predictive_scores
+
+NAMES = sorted(path.parent.name for path in shipped("models").glob("*/model.toml"))
+
+
+def test_b_cos_and_relu_are_there_for_every_explainability_dataset() -> None:
+    datasets = {"gin": ("ba2motif", "mnist75sp-r23"), "gine": ("dihalo",)}
+    wanted = {f"{b}{k}-{d}" for b in ("", "bcos-") for k, ds in datasets.items() for d in ds}
+    assert wanted == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_has_the_scores_of_its_card(name: str, reference_root: Path) -> None:
+    card = read_card(shipped("models") / name)
+    dataset = GraphXAIDataset(reference_root, card.data.dataset)
+    model = load_model(name, dataset)  # refuses another build
+    test = dataset[dataset.get_idx_split()["test"]]
+    found = predictive_scores(model, BatchLoader(test, 64), card.training.loss, torch.device("cpu"))
+    if "jaccard" in card.scores["test"]:
+        row = evaluate(dataset, ["bcos"], model).loc["bcos"]
+        found |= {key: row[key] for key in ("jaccard", "auroc")}
+    assert found.keys() >= card.scores["test"].keys()
+    for key, value in card.scores["test"].items():
+        # Sums in another order may turn the rank of two nodes that are all but equal.
+        assert found[key] == pytest.approx(value, rel=1e-3, abs=1e-6), key
+    text = (shipped("models") / name / "README.md").read_text()
+    assert text == model_card(name, card)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_of_a_card_runs(
+    name: str, reference_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").symlink_to(reference_root)
+    monkeypatch.chdir(tmp_path)
+    text = (shipped("models") / name / "README.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(block, {})  # noqa: S102 - shipped with the package

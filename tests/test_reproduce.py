@@ -1,0 +1,169 @@
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from graphxai_data import reproduce as module
+from graphxai_data.errors import InputError
+from graphxai_data.reproduce import BUDGETS, PARTS, Budget, Reproduction, reproduce
+
+QUICK = {"epochs": 2, "hidden": 8}
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = {"ba2motif": 60, "molhiv": 60, "dihalo": 90}
+    budget = Budget(graphs, (0, 1), ("ba2motif",), QUICK, ("much of everything",))
+    monkeypatch.setitem(BUDGETS, "small", budget)
+
+
+def places(folder: Path) -> dict[str, Path]:
+    return {"root": folder / "data", "out": folder / "runs", "results": folder / "results"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reproduction]:
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BUDGETS, "small", Budget({"ba2motif": 60}, (0, 1), ("ba2motif",), QUICK))
+        return folder, reproduce(datasets=["ba2motif"], **places(folder))
+
+
+def test_every_cell_has_ours_the_papers_and_the_difference(
+    whole: tuple[Path, Reproduction],
+) -> None:
+    _, found = whole
+    assert [row["model"] for row in found.predictions] == ["bcos-gin", "gin", "gsat"]
+    for row in found.predictions:
+        assert (row["paper"], row["seeds"]) == (1.0, 2)
+        assert row["difference"] == pytest.approx(row["f1"] - 1)
+        assert row["seconds"] > 0
+    by_name = {row["explainer"]: row for row in found.explanations}
+    assert by_name["bcos"]["paper"]["jaccard"] == 0.84
+    assert by_name["bcos"]["difference"]["jaccard"] == pytest.approx(
+        by_name["bcos"]["jaccard"] - 0.84
+    )
+    assert by_name["gsat-mean"]["seeds"] == by_name["random"]["seeds"] == 2
+    assert by_name["oracle"]["jaccard"] == 1
+    assert [row["b"] for row in found.sweep] == [1, 1.5, 2, 2.5, 3]
+    assert found.sweep[0]["accuracy_paper"] == 0.726
+    assert found.missing == 0
+
+
+def test_the_report_says_the_same_to_people_and_machines(
+    whole: tuple[Path, Reproduction],
+) -> None:
+    folder, found = whole
+    kept = json.loads((folder / "results" / "report.json").read_text())
+    assert kept["predictions"][0]["f1"] == found.predictions[0]["f1"]
+    text = (folder / "results" / "report.md").read_text()
+    row = found.predictions[0]
+    assert f"| `ba2motif` | bcos-gin | {row['f1']:.3f} ± {row['f1_std']:.3f} | 1.00 |" in text
+    assert f"`{found.builds['ba2motif']}`" in text
+    assert "Not finished" not in text
+    for name in found.figures:
+        assert (folder / "results" / name).stat().st_size > 1000
+    assert {Path(name).suffix for name in found.figures} == {".png", ".svg"}
+    assert {Path(n).stem for n in found.figures} == {"sensitivity-to-b", "qualitative-ba2motif"}
+
+
+def test_what_was_stopped_goes_on_and_nothing_is_done_twice(
+    tmp_path: Path, whole: tuple[Path, Reproduction]
+) -> None:
+    class StoppedError(Exception):
+        pass
+
+    def stop(what: str, done: int, total: int, left: float) -> None:
+        if done == 3:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        reproduce(["table 2"], ["ba2motif"], **places(tmp_path), told=stop)
+    text = (tmp_path / "results" / "report.md").read_text()
+    assert "Not finished: 3 cells are missing" in text
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.toml")}
+    assert len(finished) == 3
+    told: list[tuple[str, int, int, float]] = []
+    found = reproduce(
+        ["table 2"], ["ba2motif"], **places(tmp_path), told=lambda *args: told.append(args)
+    )
+    assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
+    assert [(done, total) for _, done, total, _ in told] == [(i, 6) for i in range(6)]
+    assert math.isnan(told[0][3])
+    _, once = whole
+    assert [row["f1"] for row in found.predictions] == [row["f1"] for row in once.predictions]
+
+
+def test_figures_have_the_same_bytes_again(
+    tmp_path: Path, whole: tuple[Path, Reproduction]
+) -> None:
+    folder, found = whole
+    again = reproduce(
+        ["figure b", "figure qualitative"], ["ba2motif"], root=folder / "data",
+        out=folder / "runs", results=tmp_path,
+    )  # fmt: skip
+    assert set(again.figures) == set(found.figures)
+    for name in again.figures:
+        assert (tmp_path / name).read_bytes() == (folder / "results" / name).read_bytes(), name
+
+
+def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> None:
+    found = reproduce(["table 2"], ["molhiv"], **places(tmp_path))
+    assert found.predictions == []
+    assert found.left_out[-1].startswith("molhiv: 'ogbg-molhiv' is neither shipped")
+    text = (tmp_path / "results" / "report.md").read_text()
+    assert "- much of everything" in text
+    assert "- molhiv: 'ogbg-molhiv' is neither shipped nor downloaded" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"parts": ["table 4"]}, "unknown part 'table 4'; did you mean 'table 3'?"),
+        ({"datasets": ["dihallo"]}, "unknown dataset 'dihallo'; did you mean 'dihalo'?"),
+        ({"datasets": ["dihalo-decoy"]}, "unknown dataset 'dihalo-decoy'"),
+        ({"budget": "smal"}, "unknown budget 'smal'; did you mean 'small'?"),
+        ({"seeds": [-1]}, "seed: expected"),
+    ],
+)
+def test_impossible_wishes_are_refused_before_anything_is_made(
+    arguments: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        reproduce(**places(tmp_path), **arguments)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_that_cannot_be_written_are_an_error_at_once(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(InputError, match="--results"):
+        reproduce(["table 2"], ["ba2motif"], **places(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_on_the_command_line(
+    tmp_path: Path, cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wishes: list[tuple[object, ...]] = []
+
+    def instead(*wish: object, **_: object) -> Reproduction:
+        wishes.append(wish)
+        conditions = {"threads": 1, "torch": "2", "graphxai_data": "1"}
+        return Reproduction("small", [0], conditions=conditions)
+
+    monkeypatch.setattr(module, "reproduce", instead)
+    order = ["reproduce", "--table", "3", "--figure", "b", "--datasets", "ba2motif,dihalo"]
+    result = cli(*order, "--seeds", "0-1", "--root", tmp_path, "--results", tmp_path / "r")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("# The paper's tables and figures, made anew")
+    assert f"written to {tmp_path / 'r'}" in result.stderr
+    assert wishes == [(["table 3", "figure b"], ["ba2motif", "dihalo"], [0, 1], "small")]
+    as_json = cli("reproduce", "--json", "--root", tmp_path, "--results", tmp_path / "r")
+    assert json.loads(as_json.stdout)["budget"] == "small"
+    assert wishes[1] == (PARTS, None, None, "small")
+    assert cli("reproduce", "--table", "1").exit_code == 2
+    empty = cli("reproduce", "--datasets", ",")
+    assert (empty.exit_code, "expected names with commas" in empty.stderr) == (2, True)
