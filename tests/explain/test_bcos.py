@@ -38,7 +38,8 @@ def some_model(edges: str | None, **options: object) -> nn.Module:
 def test_the_map_is_the_product_of_dynamic_weights_and_adds_up(
     b: float, max_out: int, edges: str | None
 ) -> None:
-    model, data = some_model(edges, b=b, max_out=max_out, norm="rms"), some_batch()
+    model = some_model(edges, b=b, max_out=max_out, norm="rms", eps=float(max_out - 1))
+    data = some_batch()
     bonds = data.edge_attr if edges else None
     wanted = dynamic_matrices(model, data.x, bonds)
     for target in (None, 2):

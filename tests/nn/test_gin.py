@@ -71,7 +71,7 @@ def dynamic_matrices(model: BcosGIN, x: Tensor, edge_attr: Tensor | None) -> np.
 
     states = list(node_part)
     for layer, update in enumerate(model.updates):
-        around = [state.copy() for state in states]
+        around = [(1 + model.eps) * state for state in states]
         for k, (source, target) in enumerate(EDGES.T.tolist()):
             message = states[source]
             if isinstance(model, BcosGINE):
@@ -96,6 +96,7 @@ def test_input_times_gradient_is_the_product_of_all_dynamic_weights(
     b: float, max_out: int, norm: str, edges: str | None, x: Tensor, edge_attr: Tensor
 ) -> None:
     options = {"b": b, "max_out": max_out, "norm": norm, "dropout": 0.5, "logit_bias": -2.0}
+    options["eps"] = 0.0 if norm == "none" else 1.5
     model = (
         BcosGINE(FEATURES, BONDS, CLASSES, 6, 2, edges=edges, update_layers=1, **options)
         if edges
