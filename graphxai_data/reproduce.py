@@ -176,6 +176,10 @@ def reproduce(
     for name in datasets or ():
         _known("dataset", name, PREDICTED)
     numbers = [whole_number("seed", seed, 0, MAX_SEED) for seed in seeds or spend.seeds]
+    wanted = _wanted(parts, datasets, spend)
+    known = {key for name in PREDICTED for key in Recipe.load(name).sources}
+    for key in sources or ():
+        _known("source", key, sorted(known))
     if budget == "small":
         root, out = Path(root) / "small", Path(out) / "small"
     results = Path(results)
@@ -187,7 +191,7 @@ def reproduce(
         "torch": torch.__version__,
         "graphxai_data": __version__,
     }
-    opened = _open_datasets(parts, datasets, spend, root, sources or {}, found)
+    opened = _open_datasets(wanted, spend, root, sources or {}, found, told)
     cells = _grid(parts, opened, spend, numbers)
     walk = _Walk(cells, told)
     done = _Done(out, device, spend.changes)
@@ -203,22 +207,35 @@ def reproduce(
     return found
 
 
+def _wanted(parts: Sequence[str], datasets: Sequence[str] | None, spend: Budget) -> list[str]:
+    """The datasets that the parts need; an `InputError` for one that none of them has."""
+    needed = {
+        "table 2": PREDICTED, "table 3": EXPLAINED, "figure b": spend.swept,
+        "figure qualitative": EXPLAINED,
+    }  # fmt: skip
+    names = [name for name in PREDICTED if any(name in needed[part] for part in parts)]
+    for name in datasets or ():
+        if name not in names:
+            raise InputError(
+                f"dataset '{name}' is not in {', '.join(parts)} with this budget; "
+                f"there are {', '.join(names)}"
+            )
+    return [name for name in names if datasets is None or name in datasets]
+
+
 def _open_datasets(
-    parts: Sequence[str],
-    datasets: Sequence[str] | None,
+    wanted: Sequence[str],
     spend: Budget,
     root: str | Path,
     sources: Mapping[str, str | Path],
     found: Reproduction,
+    told: Told | None,
 ) -> dict[str, GraphXAIDataset]:
     """Every dataset that is needed, built if need be; what cannot be had is left out, and said."""
-    wanted: tuple[str, ...] = PREDICTED if "table 2" in parts else EXPLAINED
-    if set(parts) == {"figure b"}:
-        wanted = spend.swept
     opened = {}
-    for name in wanted:
-        if datasets is not None and name not in datasets:
-            continue
+    for place, name in enumerate(wanted):
+        if told:
+            told(f"opening {name}, built if need be", place, len(wanted), math.nan)
         recipe = Recipe.load(name)
         theirs = {key: path for key, path in sources.items() if key in recipe.sources}
         try:

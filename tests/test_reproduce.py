@@ -91,6 +91,7 @@ def test_what_was_stopped_goes_on_and_nothing_is_done_twice(
         ["table 2"], ["ba2motif"], **places(tmp_path), told=lambda *args: told.append(args)
     )
     assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
+    assert told.pop(0)[:3] == ("opening ba2motif, built if need be", 0, 1)
     assert [(done, total) for _, done, total, _ in told] == [(i, 6) for i in range(6)]
     assert math.isnan(told[0][3])
     _, once = whole
@@ -125,6 +126,11 @@ def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> No
         ({"parts": ["table 4"]}, "unknown part 'table 4'; did you mean 'table 3'?"),
         ({"datasets": ["dihallo"]}, "unknown dataset 'dihallo'; did you mean 'dihalo'?"),
         ({"datasets": ["dihalo-decoy"]}, "unknown dataset 'dihalo-decoy'"),
+        (
+            {"parts": ["table 3"], "datasets": ["nci1"]},
+            "dataset 'nci1' is not in table 3 with this budget; there are ba2motif, dihalo, mnist",
+        ),
+        ({"sources": {"nci": "x"}}, "unknown source 'nci'; did you mean 'nci1'?"),
         ({"budget": "smal"}, "unknown budget 'smal'; did you mean 'small'?"),
         ({"seeds": [-1]}, "seed: expected"),
     ],
