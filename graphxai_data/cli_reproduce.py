@@ -42,7 +42,7 @@ from graphxai_data.errors import InputError
 )  # fmt: skip
 @click.option(
     "--results", type=click.Path(path_type=Path), default=Path("reproduce"), show_default=True,
-    help="Folder for report.md, report.json and the figures.",
+    help="Folder for report.md, report.json and the figures; an earlier report in it is replaced.",
 )  # fmt: skip
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …")
 @click.option("--threads", type=int, help="CPU threads.  [default: all cores]")
@@ -70,13 +70,15 @@ def reproduce(
 
     from graphxai_data.errors import whole_number
     from graphxai_data.report.reproduction import report_text
-    from graphxai_data.reproduce import PARTS
     from graphxai_data.reproduce import reproduce as run
+    from graphxai_data.reproduce_cells import PARTS
 
     if threads is not None:
         torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
     parts = [f"table {name}" for name in tables] + [f"figure {name}" for name in figures]
-    names = None if datasets is None else [name for name in datasets.split(",") if name]
+    names = (
+        None if datasets is None else [name.strip() for name in datasets.split(",") if name.strip()]
+    )
     if names == []:
         raise InputError("--datasets: expected names with commas between, got none")
     with progress_bar("Reproducing", "cells") as bar:

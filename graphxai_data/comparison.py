@@ -78,12 +78,8 @@ class Comparison:
 
 def summary_of(dataset: str, rows: Sequence[Row]) -> list[Row]:
     """For each explainer and model: mean, deviation and count over seeds, and the paper's."""
-
-    def place(row: Row) -> tuple[int, str, int]:
-        return order.index(row["explainer"]), row["model"], row["seed"]
-
-    order, found = [variant.name for variant in VARIANTS], []
-    in_order = sorted(rows, key=place)
+    found = []
+    in_order = sorted(rows, key=_place)
     for (model, explainer), group in groupby(in_order, lambda r: (r["model"], r["explainer"])):
         of_seeds = list(group)
         row: Row = {"model": model, "explainer": explainer, "seeds": len(of_seeds)}
@@ -93,10 +89,21 @@ def summary_of(dataset: str, rows: Sequence[Row]) -> list[Row]:
                 continue
             numbers = [math.nan if value is None else value for value in values]
             row[key] = float(np.mean(numbers))
-            row[f"{key}_std"] = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else math.nan
+            row[f"{key}_std"] = deviation(numbers)
         row["paper"] = paper_figures(dataset, explainer)
         found.append(row)
     return found
+
+
+def _place(row: Row) -> tuple[int, str, int]:
+    """Where a row stands in a table."""
+    order = [variant.name for variant in VARIANTS]
+    return order.index(row["explainer"]), row["model"], row["seed"]
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Standard deviation of a sample; nan of a single value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
 def compare(
@@ -136,7 +143,7 @@ def compare(
         told: called with what is being done, how much of it is done, how much there is, and the
             seconds that the whole will take, a guess.
     """
-    seeds = _checked_seeds(seeds)
+    seeds = checked_seeds(seeds)
     recipe = dataset.manifest.load_recipe()
     plan = _planned(dataset, models, explainers, configuration, changes, faithfulness)
     floor = [v for v in chosen_variants(explainers) if v in variants_for(None, recipe)]
@@ -159,8 +166,7 @@ def compare(
             rows += study.of_model(variants, name, model, card, folder, force)
     if not faithfulness:  # else they are among the rows of each model
         rows += [row for seed in seeds for row in study.of_no_model(floor, seed)]
-    order = [variant.name for variant in VARIANTS]
-    rows.sort(key=lambda r: (order.index(r["explainer"]), r["model"], r["seed"]))
+    rows.sort(key=_place)
     conditions = {
         "device": device_of(device).type,
         "threads": torch.get_num_threads(),
@@ -209,7 +215,8 @@ def sweep(
     return pd.concat(parts, ignore_index=True)
 
 
-def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+def checked_seeds(seeds: Sequence[int]) -> list[int]:
+    """Each seed once, or an `InputError` for what is none."""
     numbers = [whole_number("seed", seed, 0, MAX_SEED) for seed in seeds]
     if not numbers:
         raise InputError("seeds: expected at least one, got none")

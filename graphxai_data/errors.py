@@ -17,6 +17,10 @@ class InputError(GraphXAIDataError, ValueError):
     exit_code = 2
 
 
+class SourceMissingError(InputError):
+    """The raw files that a dataset is made from cannot be had here: they have to be brought."""
+
+
 class DamagedError(GraphXAIDataError):
     """Something on disk is not what its manifest, or its own header, says it is."""
 

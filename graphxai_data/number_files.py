@@ -56,7 +56,7 @@ def _parse(text, columns, most_digits, values):  # type: ignore[no-untyped-def]
             sign, at = -1, at + 1
         first, number = at, 0
         while 48 <= text[at] <= 57:  # digits; a newline ends all of these loops
-            number = 10 * number + (text[at] - 48)
+            number = 10 * number + (int(text[at]) - 48)
             at += 1
             if at - first > most_digits:
                 return line

@@ -46,8 +46,7 @@ def has_file(path: Path, name: str) -> bool:
     if not path.is_file():
         return any((path / alias).is_file() for alias in (name, f"{name}.gz"))
     with _archive(path) as archive:
-        there = [n.removesuffix(".gz") for n in archive.namelist()]
-    return any(n == name or n.endswith(f"/{name}") for n in there)
+        return any(n == name or n.endswith(f"/{name}") for n in _plain_names(archive))
 
 
 def _in_folder(folder: Path, name: str) -> bytes:
@@ -88,13 +87,19 @@ def _archive(path: Path) -> zipfile.ZipFile:
         raise InputError(f"{path}: neither a folder nor a readable zip archive ({error})") from None
 
 
+def _plain_names(archive: zipfile.ZipFile) -> list[str]:
+    """Names without `.gz`, and without the shadow copies that archives of macOS have."""
+    names = (name.removesuffix(".gz") for name in archive.namelist())
+    return [name for name in names if not name.startswith("__MACOSX/")]
+
+
 def _zipped(path: Path, name: str) -> bytes:
     with _archive(path) as archive:
         # Members are asked for by name and read into memory: what else the archive holds, and
         # wherever it would unpack to, does not matter.
         there = archive.namelist()
         # In some archives all files lie in one folder.
-        plain = [n.removesuffix(".gz") for n in there]
+        plain = _plain_names(archive)
         folders = {n.removesuffix(name) for n in plain if n.endswith(f"/{name}")}
         if name not in there and len(folders) == 1:
             name = f"{folders.pop()}{name}"

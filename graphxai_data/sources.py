@@ -14,7 +14,7 @@ from typing import Any
 
 import pooch
 
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import DamagedError, InputError, SourceMissingError
 from graphxai_data.generators import generator_module
 from graphxai_data.raw_files import has_file, read_member
 from graphxai_data.recipe import Recipe, read_toml
@@ -105,13 +105,13 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
     known = registry()
     wish = str(recipe.sources[name] if chosen is None else chosen)
     generator = generator_module(recipe.generator)
-    members = generator.SOURCES[name]
+    members, others = generator.SOURCES[name], getattr(generator, "OTHER_FILES", {}).get(name, ())
     if wish in known:
         entry = known[wish]
         if entry.elsewhere:
-            raise InputError(
+            raise SourceMissingError(
                 f"'{wish}' is neither shipped nor downloaded; get it from {entry.elsewhere} and "
-                f"pass --source {name}={_form(members)}"
+                f"pass --source {name}={_form(members, others)}"
             )
         path = fetch(entry, members)
         if entry.parts and (found := folder_sha256(path, members)) != entry.sha256:
@@ -124,7 +124,6 @@ def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> 
     if chosen is None:
         raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
     path = Path(wish).expanduser()
-    others = getattr(generator, "OTHER_FILES", {}).get(name)
     if others and path.exists() and has_file(path, others[0]):
         members = others
     own = _users_own(name, path, members)
@@ -206,7 +205,7 @@ def download(entry: SourceEntry | Part, folder: Path, members: tuple[str, ...] =
             failures.append(f"{url}: {' '.join(str(error).split())}")
             log.info("download failed: %s", failures[-1])
     what = "the folder of all its parts" if isinstance(entry, Part) else "it"
-    raise InputError(
+    raise SourceMissingError(
         f"{entry.file} could not be downloaded ({'; '.join(failures)}); "
         f"get it by other means and pass {what} with --source to `graphxai-data build`"
     )
@@ -270,9 +269,12 @@ def _users_own(name: str, path: Path, members: tuple[str, ...]) -> Source:
     raise InputError(f"--source {name}={path}: {reason}; give {wanted}, or one of {ids}")
 
 
-def _form(members: tuple[str, ...]) -> str:
+def _form(members: tuple[str, ...], others: tuple[str, ...] = ()) -> str:
     """What may be passed as a source."""
-    return f"DIR, a folder or zip with {', '.join(members)}" if members else "FILE"
+    if not members:
+        return "FILE"
+    either = f"; or with {', '.join(others)}" if others else ""
+    return f"DIR, a folder or zip with {', '.join(members)}{either}"
 
 
 def folder_sha256(folder: Path, members: tuple[str, ...]) -> str:

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from graphxai_data import GraphXAIDataset, build, load_model
 from graphxai_data import reproduce as module
-from graphxai_data.errors import InputError
-from graphxai_data.reproduce import BUDGETS, PARTS, Budget, Reproduction, reproduce
+from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.report import figures
+from graphxai_data.reproduce import BUDGETS, Budget, reproduce
+from graphxai_data.reproduce_cells import PARTS, Cell, Reproduction, Results, Walk, sweep_rows
 
 QUICK = {"epochs": 2, "hidden": 8}
 
@@ -16,7 +19,7 @@ QUICK = {"epochs": 2, "hidden": 8}
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = {"ba2motif": 60, "molhiv": 60, "dihalo": 90}
-    budget = Budget(graphs, (0, 1), ("ba2motif",), QUICK, ("much of everything",))
+    budget = Budget(graphs, (0, 1), ("ba2motif",), QUICK)
     monkeypatch.setitem(BUDGETS, "small", budget)
 
 
@@ -48,8 +51,13 @@ def test_every_cell_has_ours_the_papers_and_the_difference(
     )
     assert by_name["gsat-mean"]["seeds"] == by_name["random"]["seeds"] == 2
     assert by_name["oracle"]["jaccard"] == 1
+    bcos = by_name["bcos"]
+    assert bcos["seconds"] == pytest.approx(bcos["ms_per_graph"] * 6 * 2 / 1000)
     assert [row["b"] for row in found.sweep] == [1, 1.5, 2, 2.5, 3]
     assert found.sweep[0]["accuracy_paper"] == 0.726
+    for row in found.sweep:
+        assert row["auroc_difference"] == pytest.approx(row["auroc"] - row["auroc_paper"])
+        assert row["seconds"] > 0
     assert found.missing == 0
 
 
@@ -91,7 +99,6 @@ def test_what_was_stopped_goes_on_and_nothing_is_done_twice(
         ["table 2"], ["ba2motif"], **places(tmp_path), told=lambda *args: told.append(args)
     )
     assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
-    assert told.pop(0)[:3] == ("opening ba2motif, built if need be", 0, 1)
     assert [(done, total) for _, done, total, _ in told] == [(i, 6) for i in range(6)]
     assert math.isnan(told[0][3])
     _, once = whole
@@ -112,11 +119,16 @@ def test_figures_have_the_same_bytes_again(
 
 
 def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> None:
-    found = reproduce(["table 2"], ["molhiv"], **places(tmp_path))
-    assert found.predictions == []
-    assert found.left_out[-1].startswith("molhiv: 'ogbg-molhiv' is neither shipped")
+    with pytest.raises(InputError, match="nothing could be done: molhiv: 'ogbg-molhiv' is neither"):
+        reproduce(["table 2"], ["molhiv"], **places(tmp_path))
+    found = reproduce(["table 2"], ["molhiv", "ba2motif"], **places(tmp_path))
+    assert {row["dataset"] for row in found.predictions} == {"ba2motif"}
+    assert found.left_out[0].startswith("molhiv: 'ogbg-molhiv' is neither shipped")
+    assert found.left_out[1:] == [
+        "seeds: 2 instead of the paper's 5",
+        "ba2motif: 60 of its 1,000 graphs",
+    ]
     text = (tmp_path / "results" / "report.md").read_text()
-    assert "- much of everything" in text
     assert "- molhiv: 'ogbg-molhiv' is neither shipped nor downloaded" in text
 
 
@@ -133,6 +145,9 @@ def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> No
         ({"sources": {"nci": "x"}}, "unknown source 'nci'; did you mean 'nci1'?"),
         ({"budget": "smal"}, "unknown budget 'smal'; did you mean 'small'?"),
         ({"seeds": [-1]}, "seed: expected"),
+        ({"seeds": []}, "seeds: expected at least one"),
+        ({"sources": {"nci1": "/nowhere"}}, "--source nci1=/nowhere: no such file or folder"),
+        ({"device": "nonsense"}, "device: 'nonsense' cannot be used"),
     ],
 )
 def test_impossible_wishes_are_refused_before_anything_is_made(
@@ -150,6 +165,98 @@ def test_results_that_cannot_be_written_are_an_error_at_once(tmp_path: Path) -> 
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_build_of_another_size_is_not_taken_for_the_papers(tmp_path: Path) -> None:
+    build("ba2motif", root=tmp_path / "data", graphs=60, rings=False)
+    with pytest.raises(InputError, match="a build of 60 graphs, expected 1000 for this budget"):
+        reproduce(["table 2"], ["ba2motif"], budget="paper", **places(tmp_path))
+
+
+def test_a_training_that_fails_is_left_out_and_the_walk_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Results.run
+
+    def sometimes(self: Results, cell: Cell, dataset: GraphXAIDataset, results: Path) -> None:
+        if (cell.model, cell.seed) == ("gin", 1):
+            raise CheckFailedError("the loss is not finite")
+        run(self, cell, dataset, results)
+
+    monkeypatch.setattr(Results, "run", sometimes)
+    found = reproduce(["table 2"], ["ba2motif"], **places(tmp_path))
+    assert {row["model"]: row["seeds"] for row in found.predictions} == {
+        "bcos-gin": 2, "gin": 1, "gsat": 2,
+    }  # fmt: skip
+    assert "table 2: gin on ba2motif, seed 1: the loss is not finite" in found.left_out
+
+
+def test_a_rerun_that_is_stopped_keeps_the_whole_report(
+    whole: tuple[Path, Reproduction],
+) -> None:
+    folder, _ = whole
+    text = (folder / "results" / "report.md").read_text()
+
+    def stop(what: str, done: int, total: int, left: float) -> None:
+        if what.startswith("table") and done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(datasets=["ba2motif"], **places(folder), told=stop)
+    assert (folder / "results" / "report.md").read_text() == text
+
+
+def test_the_time_left_is_that_of_what_was_really_done(
+    whole: tuple[Path, Reproduction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = whole
+    dataset = GraphXAIDataset(folder / "data" / "small", "ba2motif")
+    cells = [Cell("table 2", "ba2motif", "gin", seed) for seed in range(4)]
+    told: list[float] = []
+    clock = iter([0.0, 0.1, 10.0, 20.0, 20.0, 40.0, 40.0, 40.5])  # begin and end of each
+    monkeypatch.setattr("graphxai_data.reproduce_cells.time.monotonic", lambda: next(clock))
+    walk = Walk(cells, {"ba2motif": dataset}, lambda _what, _done, _all, left: told.append(left))
+    for cell in cells:
+        with walk.step(cell):
+            pass
+    assert math.isnan(told[0])
+    assert math.isnan(told[1])
+    assert told[2:] == [pytest.approx(20), pytest.approx(15)]
+    assert walk.missing == 0
+
+
+def test_the_sweep_shows_ours_and_the_papers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[figures.Figure] = []
+    monkeypatch.setattr(figures, "_save", lambda figure, *_: drawn.append(figure) or [])
+    swept = {
+        "ba2motif": [
+            {"b": b, "accuracy": b / 4, "auroc": b / 5, "seconds": 1.0} for b in (1.0, 2.0)
+        ]
+    }
+    figures.draw_sweep(sweep_rows(swept), tmp_path)
+    accuracy, auroc = drawn[0].axes
+    assert [list(line.get_ydata()) for line in accuracy.lines if len(line.get_ydata()) == 2][
+        :1
+    ] == [[0.25, 0.5]]
+    assert [0.726, 1.0] in [list(line.get_ydata()) for line in accuracy.lines]
+    assert [0.47, 0.94] in [list(line.get_ydata()) for line in auroc.lines]
+
+
+def test_red_speaks_for_a_class_and_blue_against(reference_root: Path) -> None:
+    dataset = GraphXAIDataset(reference_root, "ba2motif")
+    model = load_model("bcos-gin-ba2motif", dataset)
+    axes = figures.Figure().subplots()
+    data = dataset[0]
+    scores = figures.explain(model, data).node_scores.detach().numpy()
+    figures.draw_graph(axes, data, scores, None)
+    (nodes,) = [c for c in axes.collections if len(c.get_offsets()) == data.num_nodes]
+    red, _, blue, _ = nodes.get_facecolors()[scores.argmax()]
+    assert red > blue
+    figures.draw_graph(axes, data, -scores, None)
+    red, _, blue, _ = axes.collections[-1].get_facecolors()[scores.argmax()]
+    assert red < blue
+
+
 def test_on_the_command_line(
     tmp_path: Path, cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +265,7 @@ def test_on_the_command_line(
     def instead(*wish: object, **_: object) -> Reproduction:
         wishes.append(wish)
         conditions = {"threads": 1, "torch": "2", "graphxai_data": "1"}
-        return Reproduction("small", [0], conditions=conditions)
+        return Reproduction("small", [], [0], conditions)
 
     monkeypatch.setattr(module, "reproduce", instead)
     order = ["reproduce", "--table", "3", "--figure", "b", "--datasets", "ba2motif,dihalo"]

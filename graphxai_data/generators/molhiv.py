@@ -21,6 +21,7 @@ from graphxai_data.columns import Columns, Ints, pointers
 from graphxai_data.errors import InputError
 from graphxai_data.generators import ogb_files
 from graphxai_data.generators.molhiv_proof import Prover as Prover
+from graphxai_data.number_files import read_numbers
 from graphxai_data.raw_files import has_file, read_member
 from graphxai_data.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
@@ -164,11 +165,10 @@ def _splits(path: Path, table: str, count: int) -> npt.NDArray[np.uint8]:
     split = np.full(count, len(SPLIT_NAMES), np.uint8)
     for number, name in enumerate(SPLIT_FILES):
         where = f"{path}: {name}"
-        lines = read_member(path, name).decode(errors="replace").split()
-        if not all(line.isdecimal() and int(line) < count for line in lines):
-            wrong = next(x for x in lines if not (x.isdecimal() and int(x) < count))
-            raise InputError(f"{where}: {wrong!r}; expected rows of {table}, 0 to {count - 1}")
-        rows = np.array([int(line) for line in lines], np.int64)
+        rows = read_numbers(path, name, 1)[:, 0]
+        wrong = rows[(rows < 0) | (rows >= count)]
+        if len(wrong):
+            raise InputError(f"{where}: {wrong[0]}; expected rows of {table}, 0 to {count - 1}")
         again = rows[split[rows] != len(SPLIT_NAMES)]
         if len(again) or len(np.unique(rows)) != len(rows):
             row = again[0] if len(again) else rows[np.diff(np.sort(rows), append=-1) == 0][0]

@@ -42,7 +42,9 @@ class Prover:
         if record.meta["smiles"] != row["smiles"]:
             problems.append("its SMILES is not the table's")
         # Without sanitisation a molecule is what the text says, before RDKit thinks about it.
-        molecule = Chem.MolFromSmiles(row["smiles"], sanitize=False)
+        molecule: Any = Chem.MolFromSmiles(row["smiles"], sanitize=False)
+        if molecule is None:
+            return [*problems, "its SMILES cannot be read"]
         symbols = [atom.GetAtomicNum() or 119 for atom in molecule.GetAtoms()]
         charges = [atom.GetFormalCharge() + 5 for atom in molecule.GetAtoms()]
         # Where hydrogens are written as atoms, sanitisation takes some of them away.
@@ -65,7 +67,7 @@ class _PublishedGraphs:
 
     def __init__(self, path: Path) -> None:
         def lines(name: str) -> list[str]:
-            return read_member(path, f"raw/{name}.csv").decode().splitlines()
+            return read_member(path, f"raw/{name}.csv").decode().rstrip().splitlines()
 
         self._atoms, self._ends, self._bonds = map(lines, ("node-feat", "edge", "edge-feat"))
         self._last_atom = list(accumulate(int(line) for line in lines("num-node-list")))
@@ -77,25 +79,25 @@ class _PublishedGraphs:
         atoms = slice(self._last_atom[row - 1] if row else 0, self._last_atom[row])
         bonds = slice(self._last_bond[row - 1] if row else 0, self._last_bond[row])
         found = []
-        if _written(record.x, (119, 5, 12, 12, 10, 6, 6, 2, 2)) != _plain(self._atoms[atoms]):
+        if _hot(record.x, (119, 5, 12, 12, 10, 6, 6, 2, 2)) != _numbers(self._atoms[atoms]):
             found.append("its atoms are not those of the files")
-        wanted = set()
-        for ends, kind in zip(_plain(self._ends[bonds]), _plain(self._bonds[bonds]), strict=True):
-            a, b = ends.split(",")
-            wanted |= {f"{a},{b}:{kind}", f"{b},{a}:{kind}"}
-        edges = (f"{a},{b}" for a, b in record.edge_index.T.tolist())
-        kinds = _written(record.edge_attr, (5, 6, 2))
-        if {f"{edge}:{kind}" for edge, kind in zip(edges, kinds, strict=True)} != wanted:
+        wanted = {}
+        for (a, b), kind in zip(
+            _numbers(self._ends[bonds]), _numbers(self._bonds[bonds]), strict=True
+        ):
+            wanted[a, b] = wanted[b, a] = kind
+        edges = map(tuple, record.edge_index.T.tolist())
+        if dict(zip(edges, _hot(record.edge_attr, (5, 6, 2)), strict=True)) != wanted:
             found.append("its bonds are not those of the files")
         return found
 
 
-def _written(rows: Any, widths: tuple[int, ...]) -> list[str]:
-    """One-hot features side by side, written as a file has them."""
+def _hot(rows: Any, widths: tuple[int, ...]) -> list[list[int]]:
+    """The values behind one-hot features that stand side by side."""
     parts = np.split(rows, list(accumulate(widths))[:-1], axis=1)
-    numbers = np.stack([part.argmax(axis=1) for part in parts], axis=1)
-    return [",".join(map(str, row)) for row in numbers.tolist()]
+    values: list[list[int]] = np.stack([part.argmax(axis=1) for part in parts], axis=1).tolist()
+    return values
 
 
-def _plain(lines: list[str]) -> list[str]:
-    return [line.replace(" ", "").replace("\t", "") for line in lines]
+def _numbers(lines: list[str]) -> list[list[int]]:
+    return [[int(cell) for cell in line.split(",")] for line in lines]

@@ -1,13 +1,7 @@
-"""PATTERN as it was published: the graphs of Dwivedi et al., from the file that PyG offers.
-
-`PATTERN_v2.pt` is a list of three lists of graphs, for training, validation and test; a graph is a
-dictionary of tensors. Nothing in it is ever run: it is read with `weights_only=True`.
-"""
+"""PATTERN as it was published: the graphs of Dwivedi et al., from the file that PyG offers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +9,7 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Columns, Ints, pointers
 from graphxai_data.errors import InputError
+from graphxai_data.generators.pattern_file import read_lists, tensor_of
 from graphxai_data.generators.pattern_published_proof import Prover as Prover
 from graphxai_data.record import SPLIT_NAMES, Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
@@ -72,8 +67,8 @@ def plan_from_sources(
     draws: Draws,
 ) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
     """Place in the file and split of every graph, which has no class; fewer are always the same."""
-    path = sources["pattern"].path
-    split = np.repeat(np.arange(len(SPLIT_NAMES), dtype=np.uint8), [len(s) for s in _lists(path)])
+    path, lists = sources["pattern"].path, read_lists(sources["pattern"])
+    split = np.repeat(np.arange(len(SPLIT_NAMES), dtype=np.uint8), [len(part) for part in lists])
     if graphs > len(split):
         raise InputError(f"{path}: {len(split)} graphs, {graphs} asked for; ask for no more")
     order = stratified_order(split.astype(np.int64), rng_for(0, "pattern-published"))
@@ -86,7 +81,7 @@ def read(
 ) -> tuple[list[RawGraph], dict[str, dict[str, int]]]:
     """Features, classes and edges of each graph; none is passed over."""
     path = sources["pattern"].path
-    stored = [graph for graphs in _lists(path) for graph in graphs]
+    stored = [graph for graphs in read_lists(sources["pattern"]) for graph in graphs]
     return [_graph(params, stored[i], f"{path}: graph {i}") for i in group.tolist()], {
         "pattern": {}
     }
@@ -115,39 +110,17 @@ def check(params: Params, columns: Columns) -> list[str]:
     return []
 
 
-@lru_cache(maxsize=1)
-def _lists(path: Path) -> list[list[dict[str, Any]]]:
-    """Graphs for training, validation and test, as the file has them."""
-    import torch
-
-    expected = "expected PATTERN_v2.pt, three lists of graphs, as PyG's GNNBenchmarkDataset loads"
-    try:
-        found = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except Exception as error:
-        # Whatever a file makes torch raise; a pickle of anything but tensors among it.
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"{path}: cannot be read ({reason[0][:200]}); {expected}") from None
-    lists = found if isinstance(found, list | tuple) else []
-    if len(lists) != len(SPLIT_NAMES) or not all(isinstance(part, list) for part in lists):
-        raise InputError(f"{path}: a file of something else; {expected}")
-    return list(lists)
-
-
 def _graph(params: Params, stored: Any, where: str) -> RawGraph:
     """One graph, checked."""
-    import torch
-
-    for key in ("x", "y", "edge_index"):
-        if not (isinstance(stored, dict) and isinstance(stored.get(key), torch.Tensor)):
-            raise InputError(f"{where}: expected a dictionary with a tensor {key}")
-    x, label, edges = (stored[key].numpy() for key in ("x", "y", "edge_index"))
+    x, label = (tensor_of(stored, key, "biuf", where) for key in ("x", "y"))
+    edges = tensor_of(stored, "edge_index", "iu", where)
     if x.ndim != 2 or x.shape[1] != params.kinds or not len(x):
         raise InputError(f"{where}: x has shape {x.shape}, expected [nodes, {params.kinds}]")
     if not (np.isin(x, (0, 1)).all() and (x.sum(axis=1) == 1).all()):
         raise InputError(f"{where}: x is not one-hot")
     if label.shape != (len(x),) or not np.isin(label, range(CLASSES)).all():
         raise InputError(f"{where}: y: expected {len(x)} classes, 0 or 1, one a node")
-    if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind != "i":
+    if edges.ndim != 2 or len(edges) != 2:
         raise InputError(f"{where}: edge_index has shape {edges.shape}, expected [2, edges]")
     if edges.size and (edges.min() < 0 or edges.max() >= len(x)):
         raise InputError(

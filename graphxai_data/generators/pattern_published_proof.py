@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from graphxai_data.generators.pattern_file import read_lists
 from graphxai_data.record import SPLIT_NAMES, GraphRecord
 from graphxai_data.sources import Source
 
@@ -12,11 +13,7 @@ class Prover:
     sample = 2_000
 
     def __init__(self, params: Any, sources: dict[str, Source]) -> None:
-        import torch
-
-        self._parts = torch.load(
-            sources["pattern"].path, map_location="cpu", weights_only=True, mmap=True
-        )
+        self._parts = read_lists(sources["pattern"])
 
     def problems(self, record: GraphRecord) -> list[str]:
         """What of a graph is not as the file has it."""

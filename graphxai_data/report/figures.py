@@ -79,16 +79,16 @@ def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) 
             jaccard = jaccard_at_k(scores, truth)
             predicted = names[int(found.target[0])]
             above, below = grid[:, column]
-            _draw(above, data, np.where(truth, 1.0, 0.0), truth)
+            draw_graph(above, data, np.where(truth, 1.0, 0.0), truth)
             above.set_title(f"{names[label[i]]}")
-            _draw(below, data, scores, None)
+            draw_graph(below, data, scores, None)
             below.set_xlabel(f"Jaccard@k {jaccard:.2f}\npredicted: {predicted}")
         grid[0, 0].set_ylabel("ground truth")
         grid[1, 0].set_ylabel("B-cos contributions")
         return _save(figure, folder, f"qualitative-{dataset.name}")
 
 
-def _draw(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:
+def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:
     """A graph: its rationale, or what each node contributes, red for and blue against."""
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():

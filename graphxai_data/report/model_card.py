@@ -3,8 +3,8 @@
 from graphxai_data.checkpoint import Card
 
 _KINDS = {
-    "bcos-gin": "B-cos GIN: each logit is an exact sum over the node features",
-    "bcos-gine": "B-cos GINE: each logit is an exact sum over the node features",
+    "bcos-gin": "B-cos GIN: each logit is an exact sum over the node features and a fixed bias",
+    "bcos-gine": "B-cos GINE: each logit is an exact sum over the node features and a fixed bias",
     "gin": "GIN with ReLU, the twin of the B-cos GIN: same depth, width and readout",
     "gine": "GINE with ReLU, the twin of the B-cos GINE: same depth, width and readout",
 }
@@ -20,6 +20,8 @@ _LIMITS = {
 }
 _CLASSES = {"ba2motif": "BA2Motif", "dihalo": "DiHaloBenzene", "mnist75sp-r23": "MNIST75sp"}
 _VARIANTS = {"mnist75sp-r23": ', variant="r23"'}
+# Where the raw data ask for more than the package does.
+_DATA_LICENCES = {"mnist75sp-r23": " The images it was trained on, MNIST, are CC BY-SA 3.0."}
 
 
 def model_card(name: str, card: Card) -> str:
@@ -29,18 +31,12 @@ def model_card(name: str, card: Card) -> str:
     rows = [("accuracy", "accuracy"), ("macro F1", "f1"), ("loss", "loss")]
     rows += [("Jaccard@k of its contribution map", "jaccard"), ("node AUROC of it", "auroc")]
     table = [f"| {label} | {test[key]:.4f} |" for label, key in rows if key in test]
-    usage = [
-        "import",
-        f'dataset = {dataset}("data"{variant})',
-        f'model = load_model("{name}", dataset)',
-    ]
-    explained = card.model.startswith("bcos")
-    imported = f"{dataset}, explain, load_model" if explained else f"{dataset}, load_model"
-    usage[0] = f"from graphxai_data import {imported}"
-    if explained:
-        usage.append("explain(model, dataset[0]).node_scores  # what each node contributes")
+    if card.model.startswith("bcos"):
+        names = f"{dataset}, explain, load_model"
+        use = "explain(model, dataset[0]).node_scores  # what each node contributes"
     else:
-        usage.append("logits = model(dataset[0].x, dataset[0].edge_index, dataset[0].edge_attr)")
+        names = f"{dataset}, load_model"
+        use = "logits = model(dataset[0].x, dataset[0].edge_index, dataset[0].edge_attr)"
     return "\n".join(
         [
             f"# {name}",
@@ -50,7 +46,10 @@ def model_card(name: str, card: Card) -> str:
             "`docs/results.md` has those of five seeds.",
             "",
             "```python",
-            *usage,
+            f"from graphxai_data import {names}",
+            f'dataset = {dataset}("data"{variant})',
+            f'model = load_model("{name}", dataset)',
+            use,
             "```",
             "",
             "## Scores on test graphs",
@@ -73,7 +72,7 @@ def model_card(name: str, card: Card) -> str:
             "",
             _LIMITS[data.dataset],
             "",
-            "Licence: MIT, as the package.",
+            f"Licence: MIT, as the package.{_DATA_LICENCES.get(data.dataset, '')}",
             "",
         ]
     )

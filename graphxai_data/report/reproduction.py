@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphxai_data.report.comparison_table import with_deviation
 
 if TYPE_CHECKING:
-    from graphxai_data.reproduce import Reproduction
+    from graphxai_data.reproduce_cells import Reproduction
 
 Row = dict[str, Any]
 _FLOOR = ("random", "degree", "intensity", "halogen-closeness")
@@ -23,11 +23,14 @@ def report_text(found: "Reproduction") -> str:
         "# The paper's tables and figures, made anew",
         "",
         f"Budget `{found.budget}`, seeds {seeds}; {versions}, "
-        f"threads: {found.conditions['threads']}. Mean ± standard deviation over seeds; the "
+        f"threads: {found.conditions['threads']} (a training has its own in its "
+        "`model.toml`). Mean ± standard deviation over seeds; the "
         "difference is ours minus the paper's.",
         "",
     ]
-    if found.missing:
+    if found.missing is None:
+        lines += ["**Just begun: nothing is done yet.**", ""]
+    elif found.missing:
         lines += [f"**Not finished: {found.missing} cells are missing.**", ""]
     if found.predictions:
         lines += [
@@ -71,7 +74,7 @@ def report_text(found: "Reproduction") -> str:
             *_table(
                 (
                     "dataset", "B", "accuracy", "paper", "difference", "AUROC", "paper",
-                    "difference", "seeds",
+                    "difference", "seeds", "seconds",
                 ),
                 map(_swept, found.sweep),
             ),
@@ -116,7 +119,7 @@ def _swept(row: Row) -> list[str]:
             _number(row[f"{key}_paper"], 3),
             _signed(row[f"{key}_difference"]),
         ]
-    return [*cells, str(row["seeds"])]
+    return [*cells, str(row["seeds"]), _number(row["seconds"], 0)]
 
 
 def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -126,6 +126,26 @@ def test_the_files_that_ogb_publishes_give_the_same_graphs(packed: str, tmp_path
             assert torch.equal(a[key], b[key]), key
 
 
+def test_what_the_reader_lets_pass_the_proof_does_too(tmp_path: Path) -> None:
+    texts = published_files()
+    texts["raw/num-node-list.csv"] += "\n\n"
+    texts[ATOMS] = texts[ATOMS].replace("5,0,", "005, 0,", 1)
+    source = written(tmp_path, texts)
+    build("molhiv", root=tmp_path, graphs=60, sources={"molhiv": source}, rings=False)
+    folder = tmp_path / "molhiv" / "seed-0"
+    assert verify(folder, full=True, sources={"molhiv": source}) == []
+
+
+def test_a_smiles_that_is_none_is_found_by_the_proof(tmp_path: Path) -> None:
+    texts = published_files()
+    texts["mapping/mol.csv"] = texts["mapping/mol.csv"].replace(",CCO,", ",CC(O,", 1)
+    source = written(tmp_path, texts)
+    build("molhiv", root=tmp_path, graphs=60, sources={"molhiv": source}, rings=False)
+    folder = tmp_path / "molhiv" / "seed-0"
+    problems = verify(folder, sources={"molhiv": source})
+    assert [p.partition("graph 0: ")[2] for p in problems] == ["its SMILES cannot be read"]
+
+
 def test_a_graph_that_is_not_the_published_one_is_found(tmp_path: Path) -> None:
     source = written(tmp_path, published_files())
     build("molhiv", root=tmp_path, graphs=30, sources={"molhiv": source}, rings=False)
@@ -169,8 +189,8 @@ VALID = "split/scaffold/valid.csv"
         (changed("hiv.csv", "CCO,1", "CCO,2"), "line 2: expected a SMILES and 0 or 1"),
         (changed("hiv.csv", "CCO,1", "CCO"), "line 2: expected a SMILES and 0 or 1"),
         (changed("hiv.csv", "CCO,1", "C(C,1"), "row 0: not a SMILES: 'C\\(C'"),
-        (changed(VALID, "45\n", "999\n"), "'999'; expected rows of hiv.csv, 0 to 59"),
-        (changed(VALID, "45\n", "x\n"), "'x'; expected rows of hiv.csv"),
+        (changed(VALID, "45\n", "999\n"), "999; expected rows of hiv.csv, 0 to 59"),
+        (changed(VALID, "45\n", "x\n"), "valid.csv: line 6: expected a whole number, got 'x'"),
         (changed(VALID, "45\n", "46\n"), "row 46 is there twice"),
         (changed(VALID, "45\n", "5\n"), "row 5 is there twice, or in another split"),
         (changed(VALID, "45\n", ""), "row 45 of hiv.csv is in no split"),

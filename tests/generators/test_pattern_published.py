@@ -58,6 +58,26 @@ def test_graphs_and_splits_are_those_of_the_file(tmp_path: Path) -> None:
             assert torch.equal(data.edge_index, graph["edge_index"][:, order])
 
 
+def test_parameters_are_tensors_too(tmp_path: Path) -> None:
+    lists = published()
+    lists[0][0]["x"].requires_grad_()
+    source = written(tmp_path, lists)
+    build("pattern-published", root=tmp_path, graphs=14, sources={"pattern": source}, rings=False)
+
+
+def test_a_file_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+    lists, digests = published(), []
+    for root in ("a", "b"):
+        source = written(tmp_path, lists)
+        manifest = build(
+            "pattern-published", root=tmp_path / root, graphs=14, sources={"pattern": source},
+            rings=False,
+        )  # fmt: skip
+        digests.append(manifest.content_sha256)
+        lists[0][0]["y"] = 1 - lists[0][0]["y"]
+    assert digests[0] != digests[1]
+
+
 def test_a_wrong_graph_is_found(tmp_path: Path) -> None:
     source = written(tmp_path, published())
     build("pattern-published", root=tmp_path, graphs=14, sources={"pattern": source}, rings=False)
@@ -101,7 +121,12 @@ class Hostile:
         (changed("edge_index", lambda e: e + 4), "edge_index: 4 to 8, expected 0 to 4"),
         (changed("edge_index", lambda e: e - 1), "edge_index: -1 to 3, expected 0 to 4"),
         (changed("edge_index", lambda e: e.t()), "graph 1: edge_index has shape"),
-        (changed("edge_index", lambda e: e.float()), "graph 1: edge_index has shape"),
+        (changed("edge_index", lambda e: e.float()), "edge_index: numbers of type float32 are not"),
+        (changed("x", lambda x: x.to(torch.bfloat16)), "graph 1: x: not a plain tensor"),
+        (changed("x", lambda x: x.to_sparse()), "graph 1: x: not a plain tensor"),
+        (changed("x", lambda x: x.to(torch.complex64)), "x: numbers of type complex64 are not"),
+        (changed("x", lambda x: x[:1].expand(10**13, 3)), "x: not a plain tensor .more numbers"),
+        (lambda t: torch.eye(3), "a file of something else"),
         (changed("edge_index", lambda e: e[:, 1:]), "graph 1: edge_index: an edge without its rev"),
         (changed("edge_index", lambda e: torch.cat([e, e], 1)), "an edge that is there twice"),
         (changed("edge_index", lambda e: torch.ones_like(e)), "edge_index: a self-loop"),

@@ -1,0 +1,63 @@
+"""The file that PyG offers of PATTERN: tensors and plain containers, and nothing that is ever run.
+
+`PATTERN_v2.pt` is a list of three lists of graphs, for training, validation and test; a graph is a
+dictionary of tensors.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.errors import InputError
+from graphxai_data.record import SPLIT_NAMES
+from graphxai_data.sources import Source
+
+_EXPECTED = "expected PATTERN_v2.pt, three lists of graphs, as PyG's GNNBenchmarkDataset loads it"
+
+
+@lru_cache(maxsize=1)
+def read_lists(source: Source) -> list[list[Any]]:
+    """Graphs for training, validation and test, as the file has them."""
+    import torch
+
+    try:
+        found = torch.load(source.path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        # Whatever a file makes torch raise; a pickle of anything but tensors among it.
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(
+            f"{source.path}: cannot be read ({reason[0][:200]}); {_EXPECTED}"
+        ) from None
+    lists = found if isinstance(found, list | tuple) else []
+    if len(lists) != len(SPLIT_NAMES) or not all(isinstance(part, list) for part in lists):
+        raise InputError(f"{source.path}: a file of something else; {_EXPECTED}")
+    return list(lists)
+
+
+def tensor_of(graph: Any, key: str, kinds: str, where: str) -> npt.NDArray[Any]:
+    """A tensor of a graph as an array; an `InputError` for any that is not a plain one.
+
+    Args:
+        graph: of the file.
+        key: of the tensor.
+        kinds: what its numbers may be, as in NumPy's `dtype.kind`.
+        where: named in errors.
+    """
+    import torch
+
+    tensor = graph.get(key) if isinstance(graph, dict) else None
+    if not isinstance(tensor, torch.Tensor):
+        raise InputError(f"{where}: expected a dictionary with a tensor {key}")
+    try:
+        # A tensor may claim to be larger than what is stored of it, by repeating that.
+        stored = tensor.untyped_storage().nbytes() if tensor.layout is torch.strided else -1
+        if tensor.numel() * tensor.element_size() > stored:
+            raise TypeError("more numbers than are stored")
+        array = tensor.detach().numpy()
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise InputError(f"{where}: {key}: not a plain tensor ({error})") from None
+    if array.dtype.kind not in kinds:
+        raise InputError(f"{where}: {key}: numbers of type {array.dtype} are not expected here")
+    return np.asarray(array)
