@@ -87,7 +87,7 @@ def reproduce(
             left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min left"
             bar(done, total, what + left)
             if not sys.stderr.isatty():
-                click.echo(f"{done + 1}/{total} {what}{left}", err=True)
+                click.echo(f"{what} ({done} of {total} done{left})", err=True)
 
         found = run(
             parts or PARTS, names, parse_seeds(seeds, "--seeds") if seeds else None, budget,
