@@ -47,6 +47,7 @@ def model_card(name: str, card: Card) -> str:
             "",
             "```python",
             f"from graphxai_data import {names}",
+            "",
             f'dataset = {dataset}("data"{variant})',
             f'model = load_model("{name}", dataset)',
             use,
