@@ -31,7 +31,7 @@ from graphxai_data.nn.zoo import MODELS, Settings, make_model
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.study import Row, Study, groups, without_nan
 from graphxai_data.train import device_of, run_folder, train
-from graphxai_data.typed_table import nearest
+from graphxai_data.typed_table import known_name
 
 # What is being done, how much of it is done, how much there is, and seconds left in all, or nan.
 Report = Callable[[str, int, int, float], None]
@@ -238,8 +238,7 @@ def _planned(
     floor = [v for v in variants_for(None, recipe) if v in wanted]
     plan = {}
     for name in names:
-        if name not in MODELS:
-            raise InputError(f"unknown model '{name}'; {nearest(name, MODELS)}")
+        known_name("model", name, MODELS)
         settings = Settings.named(name, recipe.generator, configuration, changes)
         shape = dataclasses.asdict(Shape.of(dataset))
         with torch.device("meta"):  # only to see what it is

@@ -25,8 +25,9 @@ from graphxai_data.errors import CheckFailedError, InputError, SourceMissingErro
 from graphxai_data.recipe import Recipe
 from graphxai_data.report.reproduction import report_text
 from graphxai_data.reproduce_cells import PARTS, Cell, Part, Reproduction, Results, Told, Walk
+from graphxai_data.sources import registry
 from graphxai_data.train import device_of
-from graphxai_data.typed_table import nearest
+from graphxai_data.typed_table import known_name
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +97,8 @@ def reproduce(
         What is in the report. A dataset whose raw files cannot be had is left out, with the reason,
         and so is a training that fails.
     """
-    spend: Budget = BUDGETS[_known("budget", budget, BUDGETS)]
-    chosen: list[Part] = [PARTS[PARTS.index(_known("part", part, PARTS))] for part in parts]
+    spend: Budget = BUDGETS[known_name("budget", budget, BUDGETS)]
+    chosen: list[Part] = [PARTS[PARTS.index(known_name("part", part, PARTS))] for part in parts]
     wanted = _wanted(chosen, datasets, spend)
     numbers = checked_seeds(spend.seeds if seeds is None else seeds)
     _check_sources(sources or {})
@@ -142,7 +143,7 @@ def _wanted(parts: Sequence[Part], datasets: Sequence[str] | None, spend: Budget
     }  # fmt: skip
     names = [name for name in PREDICTED if any(name in needed[part] for part in parts)]
     for name in datasets or ():
-        _known("dataset", name, PREDICTED)
+        known_name("dataset", name, PREDICTED)
         if name not in names:
             raise InputError(
                 f"dataset '{name}' is not in {', '.join(parts)} with this budget; "
@@ -154,8 +155,8 @@ def _wanted(parts: Sequence[Part], datasets: Sequence[str] | None, spend: Budget
 def _check_sources(sources: Mapping[str, str | Path]) -> None:
     known = sorted({key for name in PREDICTED for key in Recipe.load(name).sources})
     for key, path in sources.items():
-        _known("source", key, known)
-        if not Path(path).expanduser().exists():
+        known_name("source", key, known)
+        if str(path) not in registry() and not Path(path).expanduser().exists():
             raise InputError(f"--source {key}={path}: no such file or folder")
 
 
@@ -260,9 +261,3 @@ def _missing_before(before: dict[str, Any], found: Reproduction) -> float:
     if missing is None or any(before.get(key) != getattr(found, key) for key in same):
         return math.inf
     return float(missing)
-
-
-def _known(what: str, name: str, known: Any) -> str:
-    if name not in known:
-        raise InputError(f"unknown {what} '{name}'; {nearest(name, known)}")
-    return name

@@ -22,6 +22,13 @@ def nearest(name: str, known: typing.Iterable[str]) -> str:
     return f"known: {', '.join(known)}" if known else "none is known here"
 
 
+def known_name(what: str, name: str, known: typing.Collection[str]) -> str:
+    """The name itself, or an `InputError` unless it is among the known ones."""
+    if name not in known:
+        raise InputError(f"unknown {what} '{name}'; {nearest(name, known)}")
+    return name
+
+
 def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
     """An instance of the dataclass `cls` from a TOML table.
 

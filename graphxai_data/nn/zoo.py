@@ -14,7 +14,7 @@ from graphxai_data.errors import InputError, whole_number
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
 from graphxai_data.nn.gin import GIN, GINE, DeepSets
 from graphxai_data.nn.gsat import GSAT
-from graphxai_data.typed_table import nearest, parse_table
+from graphxai_data.typed_table import known_name, nearest, parse_table
 
 MODELS: dict[str, type[nn.Module]] = {
     "bcos-gin": BcosGIN,
@@ -95,8 +95,8 @@ class Settings:
         changes: Mapping[str, Any] | None = None,
     ) -> "Settings":
         """Settings of a configuration for datasets of a generator, with some values changed."""
-        _known("model", model, MODELS)
-        _known("configuration", configuration, CONFIGURATIONS)
+        known_name("model", model, MODELS)
+        known_name("configuration", configuration, CONFIGURATIONS)
         tables = _zoo()[configuration]
         of_model = tables.get(model, {})
         values = tables["all"] | of_model | of_model.get(generator, {}) | dict(changes or {})
@@ -148,7 +148,7 @@ def make_model(
         classes: number of its classes.
         level: "graph" or "node".
     """
-    _known("model", model, MODELS)
+    known_name("model", model, MODELS)
     for key in architecture:
         if key not in (known := architecture_keys(model)):
             raise InputError(f"{model}: unknown setting '{key}'; {nearest(key, known)}")
@@ -161,11 +161,6 @@ def make_model(
             f"model '{model}' needs edge features, which this dataset lacks; use {without}"
         )
     return MODELS[model](**shape, **architecture)
-
-
-def _known(what: str, name: str, known: Any) -> None:
-    if name not in known:
-        raise InputError(f"unknown {what} '{name}'; {nearest(name, known)}")
 
 
 @cache

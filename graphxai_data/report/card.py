@@ -1,5 +1,7 @@
 """The data card: `README.md` of a build folder."""
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from graphxai_data.generators import generator_module
@@ -31,17 +33,19 @@ def data_card(
         f"{manifest.graphs} graphs in {len(manifest.shards)} shards, built by graphxai-data "
         f"{manifest.versions['graphxai-data']} from recipe version {recipe.version}.",
         "## Statistics",
-        _table(["statistic", "this build", "expected", "tolerance"], statistics_rows(manifest)),
+        markdown_table(
+            ["statistic", "this build", "expected", "tolerance"], statistics_rows(manifest)
+        ),
         "Edges are counted in both directions.",
         "## Classes and splits",
-        _table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
+        markdown_table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
         *(["Classes are of nodes, and counted in nodes."] if _of_nodes(manifest) else []),
         "Graphs of one group lie in one split.",
         *([f"![one graph of each class, its rationale highlighted]({picture})"] if picture else []),
         "## RINGS principles",
         *_rings(recipe, rings),
         "## Provenance",
-        _table(
+        markdown_table(
             ["what", "value"],
             [
                 ["content SHA-256", f"`{manifest.content_sha256}`"],
@@ -136,7 +140,7 @@ def rings_rows(recipe: Recipe, found: Measurement | None) -> list[list[str]]:
 
 
 def _rings(recipe: Recipe, found: Measurement | None) -> list[str]:
-    table = _table(["principle", "the paper", "measured", "why"], rings_rows(recipe, found))
+    table = markdown_table(["principle", "the paper", "measured", "why"], rings_rows(recipe, found))
     if found is None:
         return [table, "Measure with `graphxai-data rings` on this folder."]
     if not found.scores:
@@ -159,7 +163,7 @@ def _rings(recipe: Recipe, found: Measurement | None) -> list[str]:
         table,
         f"{found.graphs} graphs; {how[found.depth]}; {runs} runs a mode; score: {found.score}.",
         f"![scores of every mode]({PLOT_NAME})",
-        _table(["mode", "kind", "mean", "standard deviation"], scores),
+        markdown_table(["mode", "kind", "mean", "standard deviation"], scores),
         *complementarity,
     ]
 
@@ -171,7 +175,7 @@ def _sources(manifest: Manifest) -> list[str]:
         [name, source.id, source.file, f"`{source.sha256}`"]
         for name, source in manifest.sources.items()
     ]
-    table = _table(["name", "id", "file", "SHA-256"], rows)
+    table = markdown_table(["name", "id", "file", "SHA-256"], rows)
     return ["## Sources", table, *rejected_lines(manifest)]
 
 
@@ -184,6 +188,7 @@ def rejected_lines(manifest: Manifest) -> list[str]:
     ]
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -21,13 +21,13 @@ def table_rows(comparison: Comparison) -> list[list[str]]:
             row["explainer"],
             row["model"],
             with_deviation(row, "jaccard"),
-            _number(row["paper"].get("jaccard")),
+            number(row["paper"].get("jaccard")),
             with_deviation(row, "auroc"),
-            _number(row["paper"].get("auroc")),
+            number(row["paper"].get("auroc")),
             with_deviation(row, "worst_class_jaccard"),
-            _number(row.get("ms_per_graph")),
-            _number(row["paper"].get("ms_per_graph")),
-            _number(row.get("ms_per_graph_batched")),
+            number(row.get("ms_per_graph")),
+            number(row["paper"].get("ms_per_graph")),
+            number(row.get("ms_per_graph_batched")),
             with_deviation(row, "accuracy"),
             with_deviation(row, "f1"),
         ]
@@ -54,5 +54,6 @@ def with_deviation(row: dict[str, Any], key: str) -> str:
     return f"{mean:.3f}" + (f" ± {deviation:.3f}" if math.isfinite(deviation) else "")
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None or not math.isfinite(value) else f"{value:.2f}"
+def number(value: float | None, digits: int = 2) -> str:
+    """Such as "0.95"; nothing where nothing was measured."""
+    return "" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"

@@ -1,10 +1,10 @@
 """The report of a reproduction: the paper's tables beside ours, in Markdown."""
 
 import math
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphxai_data.report.comparison_table import with_deviation
+from graphxai_data.report.card import markdown_table
+from graphxai_data.report.comparison_table import number, with_deviation
 
 if TYPE_CHECKING:
     from graphxai_data.reproduce_cells import Reproduction
@@ -39,7 +39,7 @@ def report_text(found: "Reproduction") -> str:
             "Macro F1 on test graphs (of `pattern`, on their nodes); seconds are those of all "
             "trainings.",
             "",
-            *_table(
+            markdown_table(
                 ("dataset", "model", "F1", "paper", "difference", "ROC AUC", "seeds", "seconds"),
                 map(_prediction, found.predictions),
             ),
@@ -53,7 +53,7 @@ def report_text(found: "Reproduction") -> str:
             "there. Rows without the paper's figures are the floor. Seconds: all test graphs of "
             "all seeds, one by one.",
             "",
-            *_table(
+            markdown_table(
                 (
                     "dataset", "explainer", "model", "Jaccard@k", "paper", "difference", "AUROC",
                     "paper", "difference", "ms/graph", "paper", "accuracy", "F1", "seeds",
@@ -71,7 +71,7 @@ def report_text(found: "Reproduction") -> str:
         lines += [
             "## Figure: sensitivity to B",
             "",
-            *_table(
+            markdown_table(
                 (
                     "dataset", "B", "accuracy", "paper", "difference", "AUROC", "paper",
                     "difference", "seeds", "seconds",
@@ -85,15 +85,15 @@ def report_text(found: "Reproduction") -> str:
         lines += ["## Left out", "", *(f"- {reason}" for reason in found.left_out), ""]
     if found.builds:
         rows = ((f"`{name}`", f"`{digest}`") for name, digest in found.builds.items())
-        lines += ["## Builds", "", *_table(("dataset", "content SHA-256"), rows), ""]
+        lines += ["## Builds", "", markdown_table(("dataset", "content SHA-256"), rows), ""]
     return "\n".join(lines)
 
 
 def _prediction(row: Row) -> list[str]:
     return [
         f"`{row['dataset']}`", row["model"], with_deviation(row, "f1"), f"{row['paper']:.2f}",
-        _signed(row["difference"]), _number(row.get("roc_auc"), 3), str(row["seeds"]),
-        _number(row["seconds"], 0),
+        _signed(row["difference"]), number(row.get("roc_auc"), 3), str(row["seeds"]),
+        number(row["seconds"], 0),
     ]  # fmt: skip
 
 
@@ -101,13 +101,13 @@ def _explanation(row: Row) -> list[str]:
     paper, difference = row["paper"], row["difference"]
     return [
         f"`{row['dataset']}`", row["explainer"], row["model"],
-        with_deviation(row, "jaccard"), _number(paper.get("jaccard")),
+        with_deviation(row, "jaccard"), number(paper.get("jaccard")),
         _signed(difference.get("jaccard")),
-        with_deviation(row, "auroc"), _number(paper.get("auroc")),
+        with_deviation(row, "auroc"), number(paper.get("auroc")),
         _signed(difference.get("auroc")),
-        _number(row.get("ms_per_graph")), _number(paper.get("ms_per_graph")),
-        _number(row.get("accuracy"), 3), _number(row.get("f1"), 3), str(row["seeds"]),
-        _number(row["seconds"], 0),
+        number(row.get("ms_per_graph")), number(paper.get("ms_per_graph")),
+        number(row.get("accuracy"), 3), number(row.get("f1"), 3), str(row["seeds"]),
+        number(row["seconds"], 0),
     ]  # fmt: skip
 
 
@@ -116,19 +116,10 @@ def _swept(row: Row) -> list[str]:
     for key in ("accuracy", "auroc"):
         cells += [
             with_deviation(row, key),
-            _number(row[f"{key}_paper"], 3),
+            number(row[f"{key}_paper"], 3),
             _signed(row[f"{key}_difference"]),
         ]
-    return [*cells, str(row["seeds"]), _number(row["seconds"], 0)]
-
-
-def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(headers) + " |", "| " + " | ".join("---" for _ in headers) + " |"]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    return "" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+    return [*cells, str(row["seeds"]), number(row["seconds"], 0)]
 
 
 def _signed(value: float | None) -> str:
