@@ -317,9 +317,20 @@
     const cards = (await Promise.all(next.map(graphAt))).map(card);
     if (now !== turn) return; // another choice was made meanwhile
     byId("cards").append(...cards);
+    byId("cards").dataset.turn = turn;
     byId("more").hidden = shown >= matching.length;
     byId("found").textContent =
       `${matching.length.toLocaleString("en")} of ${meta.held.toLocaleString("en")} graphs match; ${shown} shown.`;
+  }
+
+  let choice = "";
+
+  // Both kinds of events come of one choice, from some browsers only one of them.
+  async function changed() {
+    const now = JSON.stringify([...byId("filters").elements].map((element) => element.value));
+    if (now === choice) return;
+    choice = now;
+    await refresh();
   }
 
   async function refresh() {
@@ -409,7 +420,9 @@
 
   document.addEventListener("mouseover", (event) => tell(nodeOf(event)));
   document.addEventListener("focusin", (event) => tell(nodeOf(event)));
-  document.addEventListener("scroll", () => tell(null), { passive: true });
+  document.addEventListener("scroll", () => {
+    if (!byId("tip").hidden) tell(nodeOf({ target: document.activeElement }));
+  }, { passive: true });
   document.addEventListener("keydown", step);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tell(null); });
   for (const button of document.querySelectorAll("button.copy")) button.addEventListener("click", () => copy(button));
@@ -417,13 +430,13 @@
   async function begin() {
     index = await unpack(byId("index"));
     byId("filters").addEventListener("submit", (event) => event.preventDefault());
-    byId("filters").addEventListener("input", refresh);
-    byId("filters").addEventListener("reset", () => setTimeout(refresh));
+    for (const kind of ["input", "change"]) byId("filters").addEventListener(kind, changed);
+    byId("filters").addEventListener("reset", () => setTimeout(changed));
     byId("more").addEventListener("click", more);
     byId("by-id").addEventListener("submit", (event) => { event.preventDefault(); openById(byId("id").value.trim()); });
     byId("close").addEventListener("click", () => byId("dialog").close());
     byId("dialog").addEventListener("close", () => tell(null));
-    await refresh();
+    await changed();
     byId("gallery").removeAttribute("aria-busy");
     const asked = /^#graph-(\d+)$/.exec(location.hash);
     if (asked) await openById(asked[1]);
