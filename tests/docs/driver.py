@@ -32,7 +32,7 @@ def _shell(block: dict[str, Any]) -> str:
 
 def _lines(text: str) -> list[str]:
     """Without the spaces that tables end lines with, and without empty lines around."""
-    return [line.rstrip() for line in text.strip("\n").splitlines()]
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
 
 
 def _differences(shown: str, printed: str) -> str:
