@@ -1,4 +1,4 @@
-"""Command line: with `cli_train.py`, `cli_evaluate.py` and `console.py`, all that prints.
+"""Command line: with the other `cli_*.py` and `console.py`, all that prints.
 
 Results go to stdout, progress and errors to stderr.
 """
@@ -7,12 +7,14 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from graphxai_data import __version__
 from graphxai_data.cli_evaluate import evaluate
+from graphxai_data.cli_info import info, show_manifest, show_rings
+from graphxai_data.cli_report import report
 from graphxai_data.cli_reproduce import reproduce
 from graphxai_data.cli_train import train
 from graphxai_data.console import (
@@ -24,11 +26,6 @@ from graphxai_data.console import (
     source_option,
 )
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
-
-if TYPE_CHECKING:
-    from graphxai_data.manifest import Manifest
-    from graphxai_data.recipe import Recipe
-    from graphxai_data.rings.verdict import Measurement
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
@@ -63,6 +60,8 @@ def main() -> None:
 main.add_command(train)
 main.add_command(evaluate)
 main.add_command(reproduce)
+main.add_command(report)
+main.add_command(info)
 
 
 @main.command(name="list")
@@ -145,7 +144,7 @@ def build(
             progress=progress,
         )
     folder = root / manifest.dataset / f"seed-{manifest.seed}"
-    _show_manifest(manifest, folder, as_json)
+    show_manifest(manifest, folder, as_json)
     if (reference := reference_digest(manifest)) not in (None, manifest.content_sha256):
         raise CheckFailedError(
             f"{folder}: content digest {manifest.content_sha256}, but data/digests.toml has "
@@ -213,65 +212,9 @@ def rings(
     if as_json:
         click.echo(found.to_json())
     else:
-        _show_rings(Manifest.load(folder).load_recipe(), found)
+        show_rings(Manifest.load(folder).load_recipe(), found)
     if failures:
         raise CheckFailedError(f"{folder}: {'; '.join(failures)}")
-
-
-@main.command()
-@_folder_argument
-@json_option
-def info(folder: Path, as_json: bool) -> None:
-    """Show what is in a build, beside what its recipe expects."""
-    from graphxai_data.manifest import Manifest
-
-    _show_manifest(Manifest.load(folder), folder, as_json)
-
-
-def _show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
-    from graphxai_data.rings.verdict import Measurement
-
-    measured = Measurement.load(folder)
-    if as_json:
-        extra = {
-            "folder": str(folder),
-            "reference": _reference_verdict(manifest),
-            "rings": json.loads(measured.to_json()) if measured else None,
-        }
-        click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
-        return
-    from graphxai_data.record import SPLIT_NAMES
-    from graphxai_data.report.card import class_rows, rejected_lines, statistics_rows
-
-    click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {folder}")
-    print_table(("statistic", "this build", "expected", "tolerance"), statistics_rows(manifest))
-    print_table(("class", *SPLIT_NAMES, "all"), class_rows(manifest))
-    _show_rings(manifest.load_recipe(), measured)
-    for name, source in manifest.sources.items():
-        click.echo(f"source {name}     {source.id} ({source.file}, sha256 {source.sha256})")
-    for line in rejected_lines(manifest):
-        click.echo(line)
-    click.echo(f"content sha256  {manifest.content_sha256}")
-    click.echo(f"reference       {_reference_verdict(manifest)}")
-
-
-def _show_rings(recipe: "Recipe", found: "Measurement | None") -> None:
-    from graphxai_data.report.card import rings_rows
-
-    print_table(("RINGS principle", "the paper", "measured", "why"), rings_rows(recipe, found))
-
-
-def _reference_verdict(manifest: "Manifest") -> str:
-    from graphxai_data.manifest import reference_digest
-
-    reference = reference_digest(manifest)
-    if reference is None and not manifest.has_usual_sources:
-        return "not compared: made from other sources than the recipe's"
-    if reference is None:
-        return "none pinned for this recipe, seed and number of graphs"
-    if reference == manifest.content_sha256:
-        return "matches data/digests.toml"
-    return f"DIFFERS from data/digests.toml ({reference})"
 
 
 if __name__ == "__main__":

@@ -5,10 +5,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from graphxai_data.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 Bar = Callable[..., None]
 
@@ -75,10 +80,22 @@ def progress_bar(title: str, unit: str) -> Iterator[Bar]:
         )
 
 
+def print_text(text: "Text") -> None:
+    """Text with colours on stdout; without, where that is no terminal."""
+    _console().print(text, soft_wrap=True)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    # A pipe has no width: there, lines are as long as they need to be.
+    width = None if sys.stdout.isatty() else 200
+    return Console(width=width, markup=False, emoji=False, highlight=False)
+
+
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], wrap: bool = True) -> None:
     """A table on stdout; without `wrap` as wide as it has to be, for numbers that must be whole."""
     from rich import box
-    from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
 
@@ -87,9 +104,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], wrap: boo
         table.add_column(header, no_wrap=not wrap)
     for row in rows:
         table.add_row(*row)
-    # A pipe has no width: there, lines are as long as they need to be.
-    width = None if sys.stdout.isatty() else 200
-    console = Console(width=width, markup=False, emoji=False, highlight=False)
+    console = _console()
     if not wrap:
         console.width = max(
             console.width,

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES, Feature, Schema
 from graphxai_data.shards import ShardReader
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +89,17 @@ class GraphXAIDataset(InMemoryDataset):
         self.manifest = self._open_build(recipe, force_reload)
         self._load()
 
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> "GraphXAIDataset":
+        """The dataset of a build folder, wherever it lies and whatever it is called."""
+        manifest = Manifest.load(folder)
+        dataset = GraphXAIDataset.__new__(GraphXAIDataset)
+        InMemoryDataset.__init__(dataset, str(Path(folder).expanduser().parent.parent))
+        dataset.name, dataset.seed, dataset.split = manifest.dataset, manifest.seed, None
+        dataset.folder, dataset.manifest = Path(folder).expanduser(), manifest
+        dataset._load()
+        return dataset
+
     @property
     def num_classes(self) -> int:
         """Number of classes of the dataset, whichever split is loaded."""
@@ -111,6 +125,17 @@ class GraphXAIDataset(InMemoryDataset):
     def to_explanation(self, i: int) -> Explanation:
         """The ground truth of graph i as a PyG `Explanation`."""
         return self[i].to_explanation()
+
+    def draw(self, i: int, scores: Any = None) -> "Figure":
+        """A figure of graph i with its rationale, for notebooks and papers.
+
+        Args:
+            i: position, as in `dataset[i]`.
+            scores: [n] of its nodes, drawn beside: red if positive, blue if negative.
+        """
+        from graphxai_data.report.figures import drawing
+
+        return drawing(self[i], scores)
 
     def __repr__(self) -> str:
         split = f", split={self.split!r}" if self.split else ""

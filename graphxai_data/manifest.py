@@ -169,3 +169,15 @@ def reference_digest(manifest: Manifest) -> str | None:
     if not manifest.has_usual_sources:
         return None
     return str(entry["content_sha256"])
+
+
+def reference_verdict(manifest: Manifest) -> str:
+    """How a build compares with the one that `data/digests.toml` pins, in words."""
+    reference = reference_digest(manifest)
+    if reference is None and not manifest.has_usual_sources:
+        return "not compared: made from other sources than the recipe's"
+    if reference is None:
+        return "none pinned for this recipe, seed and number of graphs"
+    if reference == manifest.content_sha256:
+        return "matches data/digests.toml"
+    return f"DIFFERS from data/digests.toml ({reference})"

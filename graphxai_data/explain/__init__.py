@@ -5,6 +5,7 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -101,12 +102,13 @@ def explain(
                 f"'{name}' explains a model, got none; methods that need none: "
                 f"{', '.join((*_OF_GRAPHS, 'oracle'))}"
             )
-        return _OF_MODELS[name](model, inputs, target, row=row, **options)
+        found = _OF_MODELS[name](model, inputs, target, row=row, **options)
+        return replace(found, data=data)
     scores = _mask_of(data) if function is None else function(inputs, **options)
     value = chosen = None
     if model is not None:
         value, chosen = explained_outputs(model, inputs, target, row)
-    return inputs.explained(scores, value, chosen)
+    return replace(inputs.explained(scores, value, chosen), data=data)
 
 
 def _check_options(name: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> None:

@@ -2,10 +2,10 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from graphxai_data.columns import pointers
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.metrics import top_rows
 from graphxai_data.nn.sums import sum_per_graph
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Row = Literal["logit", "contrast"]
 Rule = Literal["mean", "max", "sum"]
@@ -136,6 +139,7 @@ class Explanation:
         target: [g] the class explained; None without a model.
         batch: [n] the graph of every node.
         edge_graph: [m] the graph of every edge.
+        data: the graphs that are explained, for `draw`.
     """
 
     node_scores: Tensor
@@ -146,6 +150,7 @@ class Explanation:
     target: Tensor | None
     batch: Tensor
     edge_graph: Tensor
+    data: Any = field(default=None, repr=False, compare=False)
 
     @cached_property
     def graphs(self) -> int:
@@ -219,6 +224,21 @@ class Explanation:
             needed = (before <= fraction * response) & (of_graph[order] > 0)
             chosen[first:last][order] = needed
         return self._flags(chosen)
+
+    def draw(self, i: int = 0) -> "Figure":
+        """A figure of graph i of the batch: its rationale, if known, beside the scores of nodes.
+
+        Red speaks for the class that is explained, blue against it.
+        """
+        from graphxai_data.report.figures import drawing
+
+        whole_number("i", i, 0, self.graphs - 1)
+        if self.data is None:
+            raise InputError("this explanation knows no graph to draw; take the one of `explain`")
+        graph = self.data[i] if isinstance(self.data, Batch) else self.data
+        scores = self.node_scores[self.batch == i].detach()
+        title = "scores" if self.target is None else f"for class {int(self.target[i])}"
+        return drawing(graph, scores, title)
 
     def _ptr(self) -> Any:
         if (self.batch.diff() < 0).any():

@@ -10,6 +10,9 @@ A generator module has
                                     of them are not held to those of all
     schema(params) -> Schema        what its graphs have in common
     class_names(params)             what people call the classes
+    node_values(params)             what people call the values of a node, in the order they are
+                                    stored: for each the names of what it may be, or None for a
+                                    number
     picture(params, records, sources)    optional: an SVG with one graph of each class
     plan(params, graphs)            class and group of every graph, before any is drawn; or, where
                                     classes come with the source,

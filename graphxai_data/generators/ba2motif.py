@@ -101,6 +101,11 @@ def class_names(params: Params) -> list[str]:
     return ["motif = colour", "motif ≠ colour"]
 
 
+def node_values(params: Params) -> dict[str, list[str] | None]:
+    """The degree, or the colour."""
+    return {params.features: [str(value) for value in range(_feature_width(params))]}
+
+
 def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
     """Class and group of every graph; any run of graphs is balanced to within one."""
     index = np.arange(graphs, dtype=np.int64)

@@ -108,6 +108,11 @@ def class_names(params: Params) -> list[str]:
     return [f"{halogen} {position}" for halogen, position in params.classes]
 
 
+def node_values(params: Params) -> dict[str, list[str] | None]:
+    """The element."""
+    return {"element": list(params.atoms)}
+
+
 def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
     """SVG with one molecule of each class."""
     # Drawing needs libraries of its own, which workers may lack.

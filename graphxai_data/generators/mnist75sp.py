@@ -104,6 +104,11 @@ def class_names(params: Params) -> list[str]:
     return [f"digit {digit}" for digit in range(CLASSES)]
 
 
+def node_values(params: Params) -> dict[str, list[str] | None]:
+    """The channels."""
+    return dict.fromkeys(params.channels)
+
+
 def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
     """SVG with one digit of each class: image, superpixels, graph and rationale."""
     from graphxai_data.report.digits import digit_gallery

@@ -83,6 +83,26 @@ def class_names(params: Params) -> list[str]:
     return ["inactive", "active"]
 
 
+def node_values(params: Params) -> dict[str, list[str] | None]:
+    """OGB's nine values of an atom."""
+    charges, no_yes = [str(charge) for charge in range(-5, 6)], ["no", "yes"]
+    return {
+        "atomic number": [*(str(z) for z in range(1, 119)), "other"],
+        "chirality": [*_CHIRALITY, "other"],
+        "degree": _up_to(10),
+        "charge": [*charges, "other"],
+        "hydrogens": _up_to(8),
+        "radical electrons": _up_to(4),
+        "hybridisation": [*_HYBRIDISATION, "other"],
+        "aromatic": no_yes,
+        "in a ring": no_yes,
+    }
+
+
+def _up_to(largest: int) -> list[str]:
+    return [*(str(value) for value in range(largest + 1)), "other"]
+
+
 @dataclass(frozen=True)
 class Molecules:
     """The rows of a source: SMILES, class [g], split [g], and graphs where files have them."""

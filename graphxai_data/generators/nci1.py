@@ -63,6 +63,11 @@ def class_names(params: Params) -> list[str]:
     return ["inactive", "active"]
 
 
+def node_values(params: Params) -> dict[str, list[str] | None]:
+    """The atom type; which elements they are, the files do not say."""
+    return {"atom type": [str(kind) for kind in range(params.atom_types)]}
+
+
 def plan_from_sources(
     params: Params,
     fractions: Sequence[float],

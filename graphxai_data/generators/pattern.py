@@ -83,6 +83,11 @@ def class_names(params: Params) -> list[str]:
     return ["background", "pattern"]
 
 
+def node_values(params: Params) -> dict[str, list[str] | None]:
+    """The signal at a node."""
+    return {"signal": [str(kind) for kind in range(params.kinds)]}
+
+
 def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
     """Graphs have no class; each is a group of its own, as published: patterns cross splits."""
     return np.zeros(graphs, np.int64), np.arange(graphs, dtype=np.int64)

@@ -59,6 +59,11 @@ def class_names(params: Params) -> list[str]:
     return ["background", "pattern"]
 
 
+def node_values(params: Params) -> dict[str, list[str] | None]:
+    """The signal at a node."""
+    return {"signal": [str(kind) for kind in range(params.kinds)]}
+
+
 def plan_from_sources(
     params: Params,
     fractions: Sequence[float],

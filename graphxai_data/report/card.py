@@ -39,7 +39,7 @@ def data_card(
         "Edges are counted in both directions.",
         "## Classes and splits",
         markdown_table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
-        *(["Classes are of nodes, and counted in nodes."] if _of_nodes(manifest) else []),
+        *(["Classes are of nodes, and counted in nodes."] if classes_of_nodes(manifest) else []),
         "Graphs of one group lie in one split.",
         *([f"![one graph of each class, its rationale highlighted]({picture})"] if picture else []),
         "## RINGS principles",
@@ -64,7 +64,7 @@ def data_card(
     return "\n\n".join(sections) + "\n"
 
 
-def _of_nodes(manifest: Manifest) -> bool:
+def classes_of_nodes(manifest: Manifest) -> bool:
     """Whether it is nodes that have classes."""
     return bool(sum(manifest.statistics["classes"].values()) != manifest.graphs)
 
@@ -119,7 +119,7 @@ def class_rows(manifest: Manifest) -> list[list[str]]:
         ]
         for label, counts in manifest.statistics["class_splits"].items()
     ]
-    if _of_nodes(manifest):
+    if classes_of_nodes(manifest):
         splits = manifest.statistics["splits"]
         rows.append(["graphs", *(str(splits[s]) for s in SPLIT_NAMES), str(manifest.graphs)])
     return rows

@@ -46,7 +46,7 @@ _CONTEXT = {
     "subField": "cr:subField",
     "transform": "cr:transform",
 }
-_CITE_AS = (
+CITE_AS = (
     "Groß, Solanki, Wolf: B-cos GNNs: Faithful Explanations through Dynamic Linearity; "
     "rebuilt by graphxai-data"
 )
@@ -84,8 +84,8 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         "description": f"{recipe.summary}. {manifest.graphs} graphs{_masks(manifest)}; "
         f"content SHA-256 {manifest.content_sha256}.",
         "version": f"{recipe.version}.0.0",
-        "license": _licence(manifest),
-        "citeAs": _CITE_AS,
+        "license": licence(manifest),
+        "citeAs": CITE_AS,
         "distribution": [_file(name, hashes[name], folder) for name in sorted(hashes)],
     }
     return json.dumps(document, indent=2) + "\n"
@@ -97,7 +97,7 @@ def _masks(manifest: Manifest) -> str:
     return " with node and edge masks of their ground-truth rationale"
 
 
-def _licence(manifest: Manifest) -> str:
+def licence(manifest: Manifest) -> str:
     """That of the raw inputs, where it asks for more than the package's own."""
     known = registry()
     inputs = [known[source.id] for source in manifest.sources.values() if source.id in known]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -19,16 +18,17 @@ from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.disk import write_atomically
 from graphxai_data.explain import explain
 from graphxai_data.generators import generator_module
-from graphxai_data.metrics import jaccard_at_k
+from graphxai_data.metrics import as_array, checked_scores, jaccard_at_k
+from graphxai_data.report.sketch import Points, Sketch, sketch
 
 _SHOWN = 4
+# Of the lines of a double bond; a graph is some 300 wide.
+_BETWEEN_LINES = 4.0
 _RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
 _COLOURS = {"ba2motif": "#1b6ca8", "dihalo": "#b2182b"}
 # Text stays text, and no file tells when it was drawn: the same figure has the same bytes.
 _STYLE: Any = {"svg.hashsalt": "graphxai-data", "svg.fonttype": "none", "font.size": 9}
 _NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
-
-Points = npt.NDArray[np.float64]
 
 
 def draw_sweep(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
@@ -88,6 +88,47 @@ def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) 
         return _save(figure, folder, f"qualitative-{dataset.name}")
 
 
+class Drawing(Figure):
+    """A figure of matplotlib that notebooks show without being asked to."""
+
+    def _repr_svg_(self) -> str:
+        content = io.StringIO()
+        with mpl.rc_context(_STYLE):
+            self.savefig(content, format="svg", metadata=_NO_DATE["svg"])
+        return content.getvalue()
+
+
+def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
+    """One graph: its rationale, if it is known, and beside it scores of its nodes, if given.
+
+    Args:
+        data: a PyG `Data`, with `smiles` for a molecule or `segments` for superpixels.
+        scores: [n] of nodes, or None.
+        title: above the scores.
+    """
+    truth = _on_cpu(data, "node_mask")
+    found = (
+        None
+        if scores is None
+        else checked_scores(as_array(scores), np.array([0, data.num_nodes]), "scores")
+    )
+    panels = [kind for kind, there in (("truth", found is None or truth is not None),
+                                       ("scores", found is not None)) if there]  # fmt: skip
+    with mpl.rc_context(_STYLE):
+        figure = Drawing(figsize=(3.4 * len(panels), 3.6), layout="constrained")
+        for axes, kind in zip(
+            figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
+        ):
+            if kind == "truth" or found is None:
+                shown = np.zeros(data.num_nodes, bool) if truth is None else truth
+                draw_graph(axes, data, shown.astype(float), shown)
+                axes.set_title("graph" if truth is None else "rationale")
+            else:
+                draw_graph(axes, data, found, None)
+                axes.set_title(title or "scores")
+    return figure
+
+
 def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:
     """A graph: its rationale, or what each node contributes, red for and blue against."""
     axes.set(xticks=[], yticks=[])
@@ -96,18 +137,23 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
     largest = float(np.abs(scores).max()) or 1.0
     norm = TwoSlopeNorm(0, -largest, largest)
     if "segments" in data:
-        segments = data.segments[0].numpy()
+        segments = data.segments[0].cpu().numpy()
         if truth is None:
             axes.imshow(scores[segments], cmap="RdBu_r", vmin=-largest, vmax=largest)
         else:  # the digit as the model sees it
-            axes.imshow(data.x[:, 0].numpy()[segments], cmap="gray_r", vmin=0, vmax=1)
-        inside = data.node_mask.numpy()[segments].astype(float)
+            axes.imshow(data.x[:, 0].cpu().numpy()[segments], cmap="gray_r", vmin=0, vmax=1)
+        inside = data.node_mask.cpu().numpy()[segments].astype(float)
         axes.contour(inside, levels=[0.5], colors=_RATIONALE, linewidths=1.2)
         return
-    points, texts = _layout(data)
-    ends = data.edge_index.numpy()
-    lines = points[ends[:, ends[0] < ends[1]]].transpose(1, 0, 2)
-    axes.add_collection(LineCollection(list(lines), colors=_EDGE, linewidths=1, zorder=1))
+    found = sketch(
+        data.edge_index.cpu().numpy(),
+        data.num_nodes,
+        data.get("smiles"),
+        _on_cpu(data, "smiles_atom"),
+    )
+    points = found.places * [1.0, -1.0]  # axes point upwards
+    lines = _bonds(points, found)
+    axes.add_collection(LineCollection(lines, colors=_EDGE, linewidths=1, zorder=1))
     if truth is None:
         paint = mpl.colormaps["RdBu_r"](norm(scores))
     else:
@@ -115,29 +161,26 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
     axes.scatter(
         points[:, 0], points[:, 1], c=paint, s=70, edgecolors="#555555", linewidths=0.6, zorder=2
     )
-    for point, text in zip(points, texts, strict=True):
+    for point, text in zip(points, found.labels, strict=True):
         axes.annotate(text, point, ha="center", va="center", fontsize=6, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.08)
 
 
-def _layout(data: Any) -> tuple[Points, list[str]]:
-    """Where nodes are drawn, and what is written on them."""
-    if "smiles" in data:
-        from rdkit import Chem
-        from rdkit.Chem import rdDepictor
+def _bonds(points: Points, found: Sketch) -> list[Points]:
+    """A line for each edge, side by side for bonds of a higher order."""
+    lines = []
+    for (a, b), order in zip(found.edges.tolist(), found.orders.tolist(), strict=True):
+        along = points[b] - points[a]
+        across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-9)
+        for line in range(order):
+            aside = across * (line - (order - 1) / 2) * _BETWEEN_LINES
+            lines.append(np.stack([points[a] + aside, points[b] + aside]))
+    return lines
 
-        molecule = Chem.AddHs(Chem.MolFromSmiles(data.smiles))
-        rdDepictor.Compute2DCoords(molecule)
-        places = molecule.GetConformer().GetPositions()[:, :2]
-        atoms = data.smiles_atom.tolist()
-        symbols = [molecule.GetAtomWithIdx(atom).GetSymbol() for atom in atoms]
-        return places[atoms], symbols
-    graph: Any = nx.Graph(data.edge_index.t().tolist())
-    graph.add_nodes_from(range(data.num_nodes))
-    # Springs of graph distance: no random start, so that a graph always looks the same.
-    places = nx.kamada_kawai_layout(graph)
-    return np.array([places[i] for i in range(data.num_nodes)]), [""] * data.num_nodes
+
+def _on_cpu(data: Any, key: str) -> npt.NDArray[Any] | None:
+    return data[key].cpu().numpy() if key in data else None
 
 
 def _save(figure: Figure, folder: Path, name: str) -> list[str]:

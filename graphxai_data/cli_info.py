@@ -1,0 +1,132 @@
+"""The command `info`, and what `build` prints, too: the essentials of a build in a terminal."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from graphxai_data.console import json_option, print_table, print_text
+from graphxai_data.errors import whole_number
+
+if TYPE_CHECKING:
+    from graphxai_data.manifest import Manifest
+    from graphxai_data.recipe import Recipe
+    from graphxai_data.record import GraphRecord
+    from graphxai_data.rings.verdict import Measurement
+
+# Everything heavier than click is imported inside the commands: --help has to be quick.
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--graph", metavar="ID", type=int, help="Draw this graph instead.")
+@json_option
+def info(folder: Path, graph: int | None, as_json: bool) -> None:
+    """Show what is in a build, beside what its recipe expects; or one of its graphs."""
+    from graphxai_data.manifest import Manifest
+    from graphxai_data.report.packed import Graphs
+
+    manifest = Manifest.load(folder)
+    graphs = Graphs(folder.expanduser(), manifest)
+    if graph is not None:
+        whole_number("--graph", graph, 0, manifest.graphs - 1)
+        _show_graph(graphs[graph], manifest.load_recipe(), as_json)
+        return
+    show_manifest(manifest, folder, as_json)
+    if not as_json:
+        _show_sizes(graphs)
+
+
+def show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
+    """Print what is in a build."""
+    from graphxai_data.manifest import reference_verdict
+    from graphxai_data.rings.verdict import Measurement
+
+    measured = Measurement.load(folder.expanduser())
+    if as_json:
+        extra = {
+            "folder": str(folder),
+            "reference": reference_verdict(manifest),
+            "rings": json.loads(measured.to_json()) if measured else None,
+        }
+        click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
+        return
+    from graphxai_data.record import SPLIT_NAMES
+    from graphxai_data.report.card import class_rows, rejected_lines, statistics_rows
+    from graphxai_data.report.terminal import bar
+
+    click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {folder}")
+    print_table(("statistic", "this build", "expected", "tolerance"), statistics_rows(manifest))
+    rows = class_rows(manifest)
+    largest = max(int(row[-1]) for row in rows)
+    bars = [[*row, bar(int(row[-1]) / largest)] for row in rows]
+    print_table(("class", *SPLIT_NAMES, "all", ""), bars)
+    show_rings(manifest.load_recipe(), measured)
+    for name, source in manifest.sources.items():
+        click.echo(f"source {name}     {source.id} ({source.file}, sha256 {source.sha256})")
+    for line in rejected_lines(manifest):
+        click.echo(line)
+    click.echo(f"content sha256  {manifest.content_sha256}")
+    click.echo(f"reference       {reference_verdict(manifest)}")
+
+
+def show_rings(recipe: "Recipe", found: "Measurement | None") -> None:
+    """Print what was measured of the RINGS principles."""
+    from graphxai_data.report.card import rings_rows
+
+    print_table(("RINGS principle", "the paper", "measured", "why"), rings_rows(recipe, found))
+
+
+def _show_sizes(graphs: Any) -> None:
+    """How large graphs are, and how many neighbours nodes have."""
+    import numpy as np
+
+    from graphxai_data.report.terminal import sparkline
+
+    overview = graphs.overview()
+    low, high = int(overview.nodes.min()), int(overview.nodes.max())
+    sizes = sparkline(np.bincount(overview.nodes)[low:])
+    click.echo(f"nodes a graph   {low} {sizes} {high}")
+    click.echo(f"degrees         0 {sparkline(overview.degrees)} {len(overview.degrees) - 1}")
+
+
+def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
+    """One graph as a drawing and a line of text; or all of it, for machines."""
+    import numpy as np
+
+    from graphxai_data.generators import generator_module
+    from graphxai_data.record import SPLIT_NAMES
+    from graphxai_data.report.terminal import graph_text
+
+    names = generator_module(recipe.generator).class_names(recipe.params)
+    known = {
+        "graph": record.meta["graph_id"],
+        "class": None if record.node_y is not None else names[record.y],
+        "split": SPLIT_NAMES[record.meta["split"]],
+        "group": record.group,
+        "smiles": record.meta.get("smiles"),
+        "rationale": None
+        if record.node_mask is None
+        else np.flatnonzero(record.node_mask).tolist(),
+    }
+    if as_json:
+        whole = known | {
+            "x": record.x.tolist(),
+            "edge_index": record.edge_index.tolist(),
+            "node_classes": None if record.node_y is None else record.node_y.tolist(),
+        }
+        click.echo(json.dumps(whole))
+        return
+    print_text(graph_text(record))
+    edges = record.edge_index.shape[1]
+    click.echo(f"graph {known['graph']}: {record.num_nodes} nodes, {edges} directed edges")
+    for key in ("class", "split", "group", "smiles"):
+        if known[key] is not None:
+            click.echo(f"{key:<10}{known[key]}")
+    if known["rationale"] is not None:
+        click.echo(f"rationale {len(known['rationale'])} nodes: {_listed(known['rationale'])}")
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(str(number) for number in numbers)

@@ -1,0 +1,344 @@
+"""What a page shows of explainers: their scores of graphs, and how they do on test graphs.
+
+It comes from what `graphxai-data evaluate` leaves: models with what is kept beside them, the JSON
+that it prints, and explanation files. Without any, the shipped models of the dataset are shown.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from graphxai_data.batches import BatchLoader
+from graphxai_data.checkpoint import CARD, Card, Shape, load_checkpoint, read_card
+from graphxai_data.comparison import summary_of
+from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.errors import InputError
+from graphxai_data.evaluate import measured
+from graphxai_data.explain.files import ScoreFile
+from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
+from graphxai_data.manifest import Manifest
+from graphxai_data.metrics import jaccard_at_k
+from graphxai_data.resources import shipped
+from graphxai_data.scores import Truth, scored_by
+from graphxai_data.study import RESULTS, groups
+
+# Of explainers that take no time, those that the paper compares.
+_USUAL = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
+_FLOOR_AND_CEILING = ("random", "oracle")
+
+Row = dict[str, Any]
+Told = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One explainer of a page.
+
+    Attributes:
+        title: for people.
+        what: one line more.
+        model: whose predictions are explained, a key of `Explained.predicted`; None for none.
+        scores: of the nodes of some graphs, by the graph's number.
+        jaccard: of the same graphs, where their rationale is known.
+    """
+
+    title: str
+    what: str
+    model: str | None
+    scores: dict[int, npt.NDArray[np.float64]]
+    jaccard: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass
+class Explained:
+    """All that a page knows of explainers.
+
+    Attributes:
+        shown: the explainers whose scores it has.
+        predicted: for each model the class that it predicts, by graph.
+        models: a line about each model.
+        table: a line for each explainer and model, as `evaluate` sums them up.
+    """
+
+    shown: list[Shown] = field(default_factory=list)
+    predicted: dict[str, dict[int, int]] = field(default_factory=dict)
+    models: list[str] = field(default_factory=list)
+    table: list[Row] = field(default_factory=list)
+
+
+@dataclass
+class _Found:
+    """What the files that were given hold."""
+
+    folders: list[Path] = field(default_factory=list)
+    files: list[tuple[Path, ScoreFile]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+
+
+def explained(
+    folder: Path,
+    manifest: Manifest,
+    evaluations: Sequence[str | Path],
+    explainers: Sequence[str],
+    sample: Sequence[int],
+    told: Told | None = None,
+) -> Explained:
+    """Explain the test graphs and a sample of others.
+
+    Args:
+        folder: of the build.
+        manifest: of the build.
+        evaluations: model folders, `evaluation.json`, output of `evaluate --json`, explanation
+            files; if there are none, the shipped models of this recipe are taken.
+        explainers: rows of the table of explainers to show; the usual ones that take no time if
+            empty.
+        sample: graphs to explain besides.
+        told: progress.
+    """
+    found = _read(evaluations, manifest)
+    if not evaluations:
+        found.folders = shipped_models(manifest)
+    wanted = chosen_variants(explainers) if explainers else chosen_variants(_USUAL)
+    recipe = manifest.load_recipe()
+    if not (found.folders or found.files or manifest.statistics["rationale_nodes_mean"]):
+        return Explained(table=summary_of(manifest.dataset, found.rows))
+    dataset = GraphXAIDataset.from_folder(folder)
+    if dataset.task == "node":
+        if evaluations:
+            raise InputError(
+                f"{folder}: its classes are of nodes, and a page shows explanations of graphs; "
+                "leave --evaluation out"
+            )
+        return Explained()
+    page = _Page(dataset, sample, told)
+    for path in dict.fromkeys(found.folders):
+        page.add_model(path, wanted, force=not evaluations)
+    for path, file in found.files:
+        page.add_file(path, file)
+    page.add_floor([v for v in variants_for(None, recipe) if v in wanted])
+    page.result.table = summary_of(manifest.dataset, _merged(found.rows, page.rows))
+    return page.result
+
+
+def shipped_models(manifest: Manifest) -> list[Path]:
+    """Folders of the shipped models that were trained on a build of the same recipe."""
+    folders = sorted(path.parent for path in shipped("models").glob(f"*/{CARD}"))
+    same = manifest.recipe_sha256
+    return [path for path in folders if read_card(path).data.recipe_sha256 == same]
+
+
+class _Page:
+    """Collects explainers, model after model."""
+
+    def __init__(self, dataset: GraphXAIDataset, sample: Sequence[int], told: Told | None) -> None:
+        self.dataset, self.told = dataset, told
+        self.result, self.rows = Explained(), []  # type: tuple[Explained, list[Row]]
+        test = dataset.get_idx_split()["test"]
+        others = sorted(set(sample) - set(test.tolist()))
+        self.test, self.parts = dataset[test], [dataset[test], dataset[others]]
+        self._model_of_weights: dict[str, str] = {}
+
+    @cached_property
+    def _truth(self) -> Truth | None:
+        return Truth.of(self.test) if self.dataset.has_rationale and len(self.test) else None
+
+    def add_model(self, folder: Path, wanted: Sequence[Variant], force: bool) -> None:
+        """Predictions of a model, and what the explainers that are for it make of them."""
+        model, card = load_checkpoint(folder)
+        _check(card, self.dataset, folder, force)
+        name = _name_of(card, self.result.predicted)
+        self._model_of_weights[card.weights_sha256] = name
+        self.result.predicted[name] = self._predictions(model)
+        self.result.models.append(_about(name, card, self.dataset.manifest))
+        variants = [v for v in variants_for(model, self._recipe) if v in wanted]
+        self._add(variants, model, name, card.model, card.seed)
+
+    def add_floor(self, variants: Sequence[Variant]) -> None:
+        """What looks at no model; the lower and upper bound are for the table only."""
+        if self.dataset.has_rationale:
+            self._add(variants, None, None, "-", 0)
+            for variant in chosen_variants(_FLOOR_AND_CEILING):
+                (scored,) = scored_by([variant], None, self.test).values()
+                self._measure(variant.name, scored, "-", 0)
+
+    def add_file(self, path: Path, file: ScoreFile) -> None:
+        """Scores that were made elsewhere."""
+        model = self._model_of_weights.get(file.model_sha256)
+        scores = {}
+        for i, graph in enumerate(file.graph_id.tolist()):
+            if not 0 <= graph < len(self.dataset):
+                raise InputError(f"{path}: graph {graph}, but there are {len(self.dataset)} graphs")
+            scores[graph] = file.node_scores[file.node_ptr[i] : file.node_ptr[i + 1]]
+            nodes = int(self.dataset.slices["x"][graph + 1] - self.dataset.slices["x"][graph])
+            if len(scores[graph]) != nodes:
+                raise InputError(
+                    f"{path}: {len(scores[graph])} nodes in graph {graph}, expected {nodes}"
+                )
+        self._show(file.explainer, f"from {path.name}", model, scores)
+
+    def _add(
+        self,
+        variants: Sequence[Variant],
+        model: nn.Module | None,
+        name: str | None,
+        kind: str,
+        seed: int,
+    ) -> None:
+        for group in groups(variants):
+            if self.told:
+                self.told(len(self.result.shown), 0, f"{group[0].name} of {name or 'no model'}")
+            scores: dict[str, dict[int, Any]] = {variant.name: {} for variant in group}
+            for part in self.parts:
+                if not len(part):
+                    continue
+                scored = scored_by(group, model, part, seed=seed)
+                for variant in group:
+                    scores[variant.name] |= _by_graph(part, scored[variant.name].nodes)
+                    if part is self.parts[0]:
+                        self._measure(variant.name, scored[variant.name], kind, seed, name)
+            for variant in group:
+                self._show(variant.name, variant.what, name, scores[variant.name])
+
+    def _measure(
+        self, explainer: str, scored: Any, kind: str, seed: int, name: str | None = None
+    ) -> None:
+        if self._truth is None:
+            return
+        row: Row = {"model": kind, "explainer": explainer, "seed": seed}
+        if name is not None:
+            label = dict(
+                zip(self._truth.graph_id.tolist(), self._truth.label.tolist(), strict=True)
+            )
+            predicted = self.result.predicted[name]
+            row["accuracy"] = float(np.mean([predicted[i] == y for i, y in label.items()]))
+        self.rows.append(row | measured(explainer, scored, self._truth))
+
+    def _show(
+        self, title: str, what: str, model: str | None, scores: dict[int, npt.NDArray[Any]]
+    ) -> None:
+        jaccard = {}
+        if self.dataset.has_rationale:
+            jaccard = {
+                graph: jaccard_at_k(found, self.dataset[graph].node_mask.numpy())
+                for graph, found in scores.items()
+            }
+        full = f"{title} of {model}" if model else title
+        self.result.shown.append(Shown(full, what, model, scores, jaccard))
+
+    def _predictions(self, model: nn.Module) -> dict[int, int]:
+        predicted: dict[int, int] = {}
+        with torch.no_grad():
+            for part in self.parts:
+                for batch in BatchLoader(part, 256) if len(part) else ():
+                    logits = model(batch.x, batch.edge_index, batch.edge_attr, batch.batch)
+                    winners = logits.argmax(dim=1).tolist()
+                    predicted |= dict(zip(batch.graph_id.tolist(), winners, strict=True))
+        return predicted
+
+    @property
+    def _recipe(self) -> Any:
+        return self.dataset.manifest.load_recipe()
+
+
+def _by_graph(part: GraphXAIDataset, scores: npt.NDArray[Any]) -> dict[int, npt.NDArray[Any]]:
+    sizes = [part[i].num_nodes for i in range(len(part))]
+    ids = [int(part[i].graph_id) for i in range(len(part))]
+    return dict(zip(ids, np.split(scores, np.cumsum(sizes)[:-1]), strict=True))
+
+
+def _check(card: Card, dataset: GraphXAIDataset, folder: Path, force: bool) -> None:
+    """A model that was asked for has to be one for this very build; a shipped one for its kind."""
+    from graphxai_data.checkpoint import check_fits
+
+    if card.shape != Shape.of(dataset) or not force:
+        check_fits(card, dataset, folder)
+
+
+def _name_of(card: Card, taken: dict[str, Any]) -> str:
+    name = f"{card.model}-{card.data.dataset}"
+    name += f", seed {card.seed}" if card.seed or name in taken else ""
+    return name
+
+
+def _about(name: str, card: Card, manifest: Manifest) -> str:
+    test = card.scores.get("test", {})
+    scores = f"accuracy {test['accuracy']:.3f}, macro F1 {test['f1']:.3f} on its test graphs"
+    build = (
+        "trained on this build"
+        if card.data.content_sha256 == manifest.content_sha256
+        else f"trained on another build of this recipe (seed {card.data.seed}, content "
+        f"{card.data.content_sha256[:12]}…), so that some graphs here may be its training graphs"
+    )
+    return f"{name}: {build}; {scores if test else 'no scores'}"
+
+
+def _merged(kept: list[Row], now: list[Row]) -> list[Row]:
+    """What was measured before, and what only this page has measured."""
+    known = {(row["model"], row["explainer"], row["seed"]) for row in kept}
+    return kept + [r for r in now if (r["model"], r["explainer"], r["seed"]) not in known]
+
+
+def _read(evaluations: Sequence[str | Path], manifest: Manifest) -> _Found:
+    found = _Found()
+    for given in evaluations:
+        path = Path(given).expanduser()
+        if path.is_dir():
+            found.folders.append(path)
+            if (path / RESULTS).is_file():
+                found.rows += _rows_of(path / RESULTS, manifest, found)
+        elif path.suffix in (".h5", ".hdf5"):
+            file = ScoreFile.load(path)
+            _same_build(path, file.content_sha256, manifest)
+            found.files.append((path, file))
+        elif path.is_file():
+            found.rows += _rows_of(path, manifest, found)
+        else:
+            raise InputError(
+                f"{path}: no such file; expected what `graphxai-data evaluate` leaves: a model "
+                f"folder or its {RESULTS}, the output of --json, or an explanation file (.h5)"
+            )
+    return found
+
+
+def _rows_of(path: Path, manifest: Manifest, found: _Found) -> list[Row]:
+    """The rows in a file of what is kept beside a model, or of `evaluate --json`."""
+    try:
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        if "splits" in whole:
+            if path.parent not in found.folders:
+                found.folders.append(path.parent)
+            card = read_card(path.parent)
+            _same_build(path, whole["of"]["content_sha256"], manifest)
+            who = {"model": card.model, "seed": card.seed}
+            test = card.scores.get("test", {})
+            scores = {key: test[key] for key in ("accuracy", "f1") if key in test}
+            kept = whole["splits"].get("test", {})
+            rows = [{**who, "explainer": name, **scores, **row} for name, row in kept.items()]
+        else:
+            _same_build(path, whole["content_sha256"], manifest)
+            rows = whole["rows"]
+        summary_of(manifest.dataset, rows)  # or what is no table of explainers fails here
+    except InputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: neither an {RESULTS} beside a model nor the output of `evaluate --json` "
+            f"({type(error).__name__}: {error})"
+        ) from None
+    return list(rows)
+
+
+def _same_build(path: Path, content_sha256: str, manifest: Manifest) -> None:
+    if content_sha256 != manifest.content_sha256:
+        raise InputError(
+            f"{path}: about other graphs (content {str(content_sha256)[:12]}…) than this build's "
+            f"({manifest.content_sha256[:12]}…); evaluate on this build, or report on the other"
+        )

@@ -1,0 +1,268 @@
+"""The graphs of a build, packed for a page: compressed pieces that are opened when one is needed.
+
+A piece holds up to 256 graphs: a length, a header in JSON that says where each array lies, and the
+arrays, deflated together and written in base64. `report.js` reads them.
+"""
+
+import base64
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.columns import graph_of_edge, graph_of_node, pointers
+from graphxai_data.manifest import Manifest
+from graphxai_data.record import SPLIT_NAMES, GraphRecord, Schema
+from graphxai_data.report.sketch import SIDE, Sketch, sketch
+from graphxai_data.shards import ShardReader
+
+GRAPHS_A_PIECE = 256
+# Places on paper and scores are whole numbers in a page: finer than anybody can see.
+PLACES, SCORES = 1023, 32767
+_SAMPLE = 60
+
+Ints = npt.NDArray[np.int64]
+Scores = Mapping[int, npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What is known of all graphs of a build after looking at each shard once.
+
+    Attributes:
+        schema: of the graphs.
+        label: [g] class of each graph.
+        split: [g] its split.
+        nodes: [g] how many nodes it has.
+        degrees: [d] how many nodes have degree 0, 1, …
+        lowest: [p] smallest value of every dense feature; empty for others.
+        highest: [p] the largest.
+    """
+
+    schema: Schema
+    label: Ints
+    split: Ints
+    nodes: Ints
+    degrees: Ints
+    lowest: npt.NDArray[np.float64]
+    highest: npt.NDArray[np.float64]
+
+
+class Graphs:
+    """The graphs of a build by their number, a shard in memory at a time."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self._paths = [folder / entry.name for entry in manifest.shards]
+        self._ptr = pointers([entry.graphs for entry in manifest.shards])
+        self._at = -1
+        self._shard: ShardReader | None = None
+
+    def __len__(self) -> int:
+        return int(self._ptr[-1])
+
+    def __getitem__(self, i: int) -> GraphRecord:
+        at = int(np.searchsorted(self._ptr, i, "right")) - 1
+        return self._open(at)[i - int(self._ptr[at])]
+
+    def overview(self) -> Overview:
+        """Look at every shard once."""
+        label, split, nodes, lowest, highest = [], [], [], [], []
+        degrees = np.zeros(0, np.int64)
+        for at in range(len(self._paths)):
+            shard = self._open(at)
+            columns = shard.columns
+            label.append(columns["y"])
+            split.append(columns["split"])
+            nodes.append(np.diff(columns["node_ptr"]))
+            ends = columns["node_ptr"][graph_of_edge(columns)] + columns["edge_index"][0]
+            of_node = np.bincount(ends.astype(np.int64), minlength=len(graph_of_node(columns)))
+            counts = np.bincount(of_node)
+            width = max(len(degrees), len(counts))
+            degrees = np.pad(degrees, (0, width - len(degrees)))
+            degrees += np.pad(counts, (0, width - len(counts)))
+            if shard.schema.node_features.encoding == "dense":
+                lowest.append(columns["x"].min(axis=0, initial=np.inf))
+                highest.append(columns["x"].max(axis=0, initial=-np.inf))
+        none = np.zeros(0)
+        return Overview(
+            shard.schema,
+            np.concatenate(label).astype(np.int64),
+            np.concatenate(split).astype(np.int64),
+            np.concatenate(nodes).astype(np.int64),
+            degrees,
+            np.min(lowest, axis=0).astype(np.float64) if lowest else none,
+            np.max(highest, axis=0).astype(np.float64) if highest else none,
+        )
+
+    def _open(self, at: int) -> ShardReader:
+        if self._shard is None or at != self._at:
+            self._at, self._shard = at, ShardReader(self._paths[at])
+        return self._shard
+
+
+def sample_of(overview: Overview) -> list[int]:
+    """Some graphs of each class in each split, the first ones: one of each before a second."""
+    cells: dict[tuple[int, int], list[int]] = {}
+    for i, cell in enumerate(zip(overview.label.tolist(), overview.split.tolist(), strict=True)):
+        members = cells.setdefault(cell, [])
+        if len(members) < _SAMPLE:
+            members.append(i)
+    in_turn = [
+        members[turn]
+        for turn in range(_SAMPLE)
+        for _, members in sorted(cells.items())
+        if turn < len(members)
+    ]
+    return in_turn[: max(_SAMPLE, len(cells))]
+
+
+def page_order(overview: Overview, sample: Sequence[int]) -> Ints:
+    """All graphs as a page has them: the sample, then test graphs, then the others."""
+    rest = np.setdiff1d(np.arange(len(overview.label)), sample)
+    is_test = overview.split[rest] == SPLIT_NAMES.index("test")
+    return np.concatenate([sample, rest[is_test], rest[~is_test]]).astype(np.int64)
+
+
+@dataclass
+class Packer:
+    """Packs graphs, with the scores of explainers, until a page is as long as it may be.
+
+    Attributes:
+        graphs: of the build.
+        overview: of the build.
+        explanations: the scores of each explainer, by graph.
+        limit: characters that all pieces together may have.
+        labels: what is written on nodes; found while packing.
+        held: the graphs that are packed.
+    """
+
+    graphs: Graphs
+    overview: Overview
+    explanations: Sequence[Scores]
+    limit: int
+    labels: list[str] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+
+    def pieces(self, order: Ints, drawn: Sequence[int]) -> Iterator[str]:
+        """Pieces with the graphs in this order; those `drawn` have a drawing of RDKit's, too."""
+        with_svg, length = set(drawn), 0
+        for first in range(0, len(order), GRAPHS_A_PIECE):
+            chosen = order[first : first + GRAPHS_A_PIECE].tolist()
+            piece = self._piece(chosen, with_svg)
+            length += len(piece)
+            if length > self.limit and self.held:
+                return
+            self.held += chosen
+            yield piece
+
+    def _piece(self, chosen: list[int], with_svg: set[int]) -> str:
+        records = [self.graphs[i] for i in chosen]
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "node_ptr": pointers([r.num_nodes for r in records]).astype(np.uint32),
+            "values": np.concatenate([self._values(r) for r in records]),
+        }
+        if self.overview.schema.has_rationale:
+            arrays["mask"] = np.concatenate([r.rationale for r in records]).astype(np.uint8)
+        if self.overview.schema.task == "node":
+            arrays["node_y"] = np.concatenate([r.node_y for r in records if r.node_y is not None])
+        drawings: dict[str, str] = {}
+        if "segments" in records[0].meta:
+            arrays["segments"] = np.stack([r.meta["segments"] for r in records]).astype(np.uint8)
+        else:
+            arrays |= self._sketches(chosen, records, with_svg, drawings)
+        for k, scores in enumerate(self.explanations):
+            if any(i in scores for i in chosen):
+                arrays |= _scores_of(k, chosen, records, scores)
+        header: dict[str, Any] = {"drawings": drawings, "arrays": {}}
+        return packed(header, arrays)
+
+    def _values(self, record: GraphRecord) -> npt.NDArray[Any]:
+        """[n, k] the values of nodes as bytes, or of dense features as places in their range."""
+        feature = self.overview.schema.node_features
+        if feature.encoding == "dense":
+            low, high = self.overview.lowest, self.overview.highest
+            share = (record.x - low) / np.where(high > low, high - low, 1.0)
+            return np.rint(share * 65535).astype(np.uint16)
+        widths = feature.widths or (feature.width,)
+        blocks = np.split(record.x, np.cumsum(widths)[:-1], axis=1)
+        return np.stack([block.argmax(axis=1) for block in blocks], axis=1).astype(np.uint8)
+
+    def _sketches(
+        self,
+        chosen: list[int],
+        records: list[GraphRecord],
+        with_svg: set[int],
+        drawings: dict[str, str],
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Where nodes are drawn, and the edges between them."""
+        sketches: list[Sketch] = []
+        for i, record in zip(chosen, records, strict=True):
+            meta = record.meta
+            found = sketch(
+                record.edge_index, record.num_nodes, meta.get("smiles"), meta.get("smiles_atom"),
+                with_svg=i in with_svg,
+            )  # fmt: skip
+            if found.svg:
+                drawings[str(i)] = found.svg
+            sketches.append(found)
+        places = np.concatenate([s.places for s in sketches]) * (PLACES / SIDE)
+        ends = np.concatenate([s.edges for s in sketches])
+        return {
+            # Large and small halves apart: the former are much alike.
+            "places_x": _halves(places[:, 0]),
+            "places_y": _halves(places[:, 1]),
+            "labels": np.array([self._label(t) for s in sketches for t in s.labels], np.uint8),
+            "edge_ptr": pointers([len(s.edges) for s in sketches]).astype(np.uint32),
+            "sources": ends[:, 0].astype(np.uint16 if ends.max(initial=0) > 255 else np.uint8),
+            "targets": ends[:, 1].astype(np.uint16 if ends.max(initial=0) > 255 else np.uint8),
+            "orders": np.concatenate([s.orders for s in sketches]),
+        }
+
+    def _label(self, text: str) -> int:
+        if text not in self.labels:
+            self.labels.append(text)
+        return self.labels.index(text)
+
+
+def _halves(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
+    """[2, n] the upper and the lower byte of each number."""
+    whole = np.clip(np.rint(numbers), 0, PLACES).astype(np.uint16)
+    return np.stack([whole >> 8, whole & 255]).astype(np.uint8)
+
+
+def _scores_of(
+    k: int, chosen: list[int], records: list[GraphRecord], scores: Scores
+) -> dict[str, npt.NDArray[Any]]:
+    """The scores of one explainer, relative to the largest of their graph; nan for graphs without.
+
+    A graph whose scores are all zero has a scale of zero.
+    """
+    largest = [float(np.abs(scores[i]).max()) if i in scores else np.nan for i in chosen]
+    relative = [
+        scores[i] / scale if i in scores and scale > 0 else np.zeros(record.num_nodes)
+        for i, record, scale in zip(chosen, records, largest, strict=True)
+    ]
+    return {
+        f"scale_{k}": np.array(largest, np.float32),
+        f"scores_{k}": np.rint(np.concatenate(relative) * SCORES).astype(np.int16),
+    }
+
+
+def packed(header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """A piece: `header`, with the kind, place and length of every array added, and the arrays."""
+    content, at = [], 0
+    header["arrays"] = {}
+    for name, array in arrays.items():
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        header["arrays"][name] = [f"{little.dtype.kind}{little.itemsize}", at, little.size]
+        content.append(little.tobytes())
+        at += little.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    whole = struct.pack("<I", len(text)) + text + b"".join(content)
+    return base64.b64encode(zlib.compress(whole, 9)).decode()

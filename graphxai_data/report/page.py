@@ -1,0 +1,323 @@
+"""`report.html`: one page, sufficient in itself, that shows what is in a build."""
+
+import json
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from markupsafe import Markup
+
+from graphxai_data.disk import explained_disk_errors, write_atomically
+from graphxai_data.errors import CheckFailedError
+from graphxai_data.generators import generator_module
+from graphxai_data.manifest import Manifest, reference_verdict
+from graphxai_data.recipe import Recipe
+from graphxai_data.record import SPLIT_NAMES
+from graphxai_data.report.card import (
+    class_rows,
+    classes_of_nodes,
+    rejected_lines,
+    rings_rows,
+    statistics_rows,
+)
+from graphxai_data.report.charts import class_chart, histogram
+from graphxai_data.report.comparison_table import number, with_deviation
+from graphxai_data.report.croissant import CITE_AS, licence
+from graphxai_data.report.explained import Explained, explained
+from graphxai_data.report.packed import (
+    GRAPHS_A_PIECE,
+    PLACES,
+    SCORES,
+    Graphs,
+    Overview,
+    Packer,
+    packed,
+    page_order,
+    sample_of,
+)
+from graphxai_data.report.rings_plot import rings_plot
+from graphxai_data.report.sketch import SIDE
+from graphxai_data.rings.verdict import Measurement
+from graphxai_data.verify import verify
+
+PAGE_NAME = "report.html"
+# Characters for graphs, so that a page stays under 5 MB.
+_GRAPHS_LIMIT = 4_500_000
+_NONE = -1
+_EXPLAINER_HEADERS = (
+    "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class", "ms a graph",
+    "seeds",
+)  # fmt: skip
+
+Told = Callable[[int, int, str], None]
+
+
+def write_report(
+    folder: str | Path,
+    evaluations: Sequence[str | Path] = (),
+    out: str | Path | None = None,
+    explainers: Sequence[str] = (),
+    check: bool = True,
+    told: Told | None = None,
+) -> Path:
+    """Write a page about a build, and say where.
+
+    Args:
+        folder: of the build.
+        evaluations: what `evaluate` leaves: model folders, `evaluation.json`, output of
+            `evaluate --json`, explanation files; if none, the shipped models of the recipe.
+        out: the page; `report.html` in the build folder if None.
+        explainers: rows of the table of explainers whose scores are shown; the usual if empty.
+        check: verify the build first, and say so in the page.
+        told: progress: how much is done, how much there is, and what is being done.
+    """
+    folder = Path(folder).expanduser()
+    manifest = Manifest.load(folder)
+    recipe = manifest.load_recipe()
+    proof = _verified(folder, manifest) if check else "This build was not verified for this page."
+    graphs = Graphs(folder, manifest)
+    overview = graphs.overview()
+    sample = sample_of(overview)
+    known = explained(folder, manifest, evaluations, explainers, sample, told)
+    packer = Packer(graphs, overview, [e.scores for e in known.shown], _GRAPHS_LIMIT)
+    pieces = []
+    for piece in packer.pieces(page_order(overview, sample), sample):
+        pieces.append(piece)
+        if told:
+            told(len(packer.held), manifest.graphs, "drawing graphs")
+    page = _template().render(
+        **_tables(folder, manifest, recipe, overview, known),
+        proof=proof,
+        gallery_words=_gallery_words(packer, manifest, known),
+        meta=_json(_meta(manifest, recipe, packer, known)),
+        index=_index(packer, known),
+        pieces=pieces,
+        css=Markup(_asset("report.css")),  # noqa: S704 - our own file
+        js=Markup(_asset("report.js")),  # noqa: S704 - our own file
+    )
+    path = folder / PAGE_NAME if out is None else Path(out).expanduser()
+    with explained_disk_errors(path.parent, "--out", "the build"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, page.encode())
+    return path
+
+
+def _verified(folder: Path, manifest: Manifest) -> str:
+    """What was proven, now; a build with problems gets no page."""
+    problems = verify(folder)
+    missing = [p for p in problems if "without the file it was made from" in p]
+    others = [p for p in problems if p not in missing]
+    if others:
+        raise CheckFailedError(
+            f"{others[0]}; {len(others)} in all (`graphxai-data verify {folder}`); "
+            "a page is made of whole builds only"
+        )
+    if missing:
+        return (
+            "Verified when this page was made: every file, digest and invariant. Labels were not "
+            "proven, since the files that they come from are not here."
+        )
+    prover = generator_module(manifest.load_recipe().generator).Prover
+    proven = min(manifest.graphs, getattr(prover, "sample", manifest.graphs))
+    how_many = "every graph" if proven == manifest.graphs else f"{proven:,} graphs"
+    return (
+        "Verified when this page was made: every file, digest and invariant, and by independent "
+        f"code the label{_and_mask(manifest)} of {how_many}. `graphxai-data verify --full` proves "
+        "all of them, and draws each again from its seed."
+    )
+
+
+def _and_mask(manifest: Manifest) -> str:
+    return "" if manifest.statistics["rationale_nodes_mean"] is None else " and the rationale"
+
+
+def _tables(
+    folder: Path, manifest: Manifest, recipe: Recipe, overview: Overview, known: Explained
+) -> dict[str, Any]:
+    """What the page says in words, tables and charts."""
+    of_nodes = classes_of_nodes(manifest)
+    classes = class_rows(manifest)
+    names = generator_module(recipe.generator).class_names(recipe.params)
+    rings = Measurement.load(folder)
+    facts = manifest.statistics
+    sections = [
+        ("statistics", "Statistics"), ("classes", "Classes and splits"), ("rings", "RINGS"),
+        ("explainers", "Explainers"), ("graphs", "Graphs"), ("proof", "Proof and provenance"),
+        ("licence", "Licence"),
+    ]  # fmt: skip
+    counts = [[facts["class_splits"][c][s] for s in SPLIT_NAMES] for c in facts["class_splits"]]
+    return {
+        "manifest": manifest,
+        "recipe": recipe,
+        "notes": [p for p in recipe.notes.strip().split("\n\n") if p],
+        "facts": [
+            ("graphs", f"{manifest.graphs:,}"),
+            ("classes" + (" of nodes" if of_nodes else ""), str(len(names))),
+            ("nodes a graph", f"{facts['nodes_mean']:.1f}"),
+            ("edges a graph", f"{facts['edges_mean']:.1f}"),
+            ("RINGS P1 / P2", f"{rings.p1} / {rings.p2}" if rings else "not measured"),
+        ],
+        "sections": [s for s in sections if s[0] != "explainers" or known.table],
+        "statistics": statistics_rows(manifest),
+        "nodes_chart": Markup(  # noqa: S704 - drawn by us
+            histogram(
+                np.bincount(overview.nodes)[overview.nodes.min() :],
+                int(overview.nodes.min()),
+                "nodes of a graph",
+                "graphs",
+            )
+        ),
+        "degrees_chart": Markup(  # noqa: S704
+            histogram(overview.degrees, 0, "degree of a node", "nodes")
+        ),
+        "class_chart": Markup(  # noqa: S704
+            class_chart([names[int(c)] for c in facts["class_splits"]], counts, _unit(of_nodes))
+        ),
+        "unit": _unit(of_nodes),
+        "of_nodes": of_nodes,
+        "classes": classes,
+        "class_names": names,
+        "splits": list(SPLIT_NAMES),
+        "rings": rings_rows(recipe, rings),
+        "rings_plot": Markup(rings_plot(rings)) if rings and rings.scores else "",  # noqa: S704
+        "rings_words": _rings_words(rings),
+        "models": known.models,
+        "explainers": _explainer_rows(known),
+        "explainer_headers": _EXPLAINER_HEADERS,
+        "shown": known.shown,
+        "has_predictions": bool(known.predicted),
+        "has_rationale": overview.schema.has_rationale,
+        "reference": reference_verdict(manifest),
+        "versions": ", ".join(f"{name} {v}" for name, v in manifest.versions.items()),
+        "command": f"graphxai-data build {manifest.dataset} --seed {manifest.seed} "
+        f"--graphs {manifest.graphs}",
+        "rejected": rejected_lines(manifest),
+        "shards": [[s.name, f"{s.graphs:,}", s.sha256] for s in manifest.shards],
+        "licence": f"Licence of the data: {licence(manifest)}",
+        "citation": f"Please cite: {CITE_AS}.",
+    }
+
+
+def _unit(of_nodes: bool) -> str:
+    return "nodes" if of_nodes else "graphs"
+
+
+def _rings_words(rings: Measurement | None) -> str:
+    if rings is None or not rings.scores:
+        return ""
+    how = {"quick": "linear probes on untrained embeddings", "full": "a GIN trained on every mode"}
+    return (
+        f"{rings.score.capitalize()} of every mode on {rings.graphs:,} graphs, "
+        f"{how[rings.depth]}; a dot a run, a bar at the mean. Blue: the graphs as they are; "
+        "orange: without their structure; purple: without their features; grey: shortcuts and "
+        "the control."
+    )
+
+
+def _explainer_rows(known: Explained) -> list[list[str]]:
+    return [
+        [
+            row["explainer"],
+            row["model"],
+            with_deviation(row, "jaccard"),
+            number(row["paper"].get("jaccard")),
+            with_deviation(row, "auroc"),
+            number(row["paper"].get("auroc")),
+            with_deviation(row, "worst_class_jaccard"),
+            number(row.get("ms_per_graph")),
+            str(row["seeds"]),
+        ]
+        for row in known.table
+    ]
+
+
+def _gallery_words(packer: Packer, manifest: Manifest, known: Explained) -> str:
+    words = [f"This page holds {_held_words(packer, manifest)}."]
+    if known.shown:
+        words.append(
+            "Beside each graph stands what the chosen explainer makes of it: red speaks for the "
+            "predicted class, blue against it, and the rationale is outlined in orange."
+        )
+    elif packer.overview.schema.has_rationale:
+        words.append("The rationale is orange.")
+    words.append("Point at a node, or go there with the arrow keys, to see its features.")
+    return " ".join(words)
+
+
+def _held_words(packer: Packer, manifest: Manifest) -> str:
+    held = len(packer.held)
+    if held == manifest.graphs:
+        return f"all {held:,} graphs, 0 to {held - 1}"
+    return f"{held:,} of {manifest.graphs:,} graphs: a sample of all, then test graphs, then others"
+
+
+def _meta(manifest: Manifest, recipe: Recipe, packer: Packer, known: Explained) -> dict[str, Any]:
+    """What `report.js` has to know."""
+    generator = generator_module(recipe.generator)
+    overview = packer.overview
+    models = list(known.predicted)
+    values: list[dict[str, Any]] = [
+        {"name": name, "of": names} for name, names in generator.node_values(recipe.params).items()
+    ]
+    for value, low, high in zip(values, overview.lowest, overview.highest, strict=False):
+        value |= {"low": float(low), "high": float(high)}
+    segments = [extra.shape for extra in overview.schema.extras if extra.name == "segments"]
+    return {
+        "side": SIDE,
+        "places": PLACES,
+        "scores": SCORES,
+        "per_piece": GRAPHS_A_PIECE,
+        "pixels": segments[0][0] if segments else 0,
+        "held": len(packer.held),
+        "held_words": _held_words(packer, manifest),
+        "classes": generator.class_names(recipe.params),
+        "splits": SPLIT_NAMES,
+        "labels": packer.labels,
+        "values": values,
+        "explainers": [
+            {
+                "title": shown.title,
+                "what": f"{shown.title}: {shown.what}.",
+                "model": None if shown.model is None else models.index(shown.model),
+            }
+            for shown in known.shown
+        ],
+    }
+
+
+def _index(packer: Packer, known: Explained) -> str:
+    """Of every graph of the page what filters ask for, packed."""
+    held, overview = np.array(packer.held), packer.overview
+    arrays: dict[str, Any] = {
+        "graph_id": held.astype(np.uint32),
+        "y": overview.label[held].astype(np.uint16),
+        "split": overview.split[held].astype(np.uint8),
+    }
+    for k, of_graph in enumerate(known.predicted.values()):
+        predicted = [of_graph.get(i, _NONE) for i in packer.held]
+        arrays[f"predicted_{k}"] = np.array(predicted, np.int16)
+    for k, shown in enumerate(known.shown):
+        if shown.jaccard:
+            jaccard = [shown.jaccard.get(i, np.nan) for i in packer.held]
+            arrays[f"jaccard_{k}"] = np.array(jaccard, np.float32)
+    return packed({}, arrays)
+
+
+def _json(value: Any) -> Markup:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
+    return Markup(text)  # noqa: S704 - no `<` is left
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.get_template("report.html")
+
+
+def _asset(name: str) -> str:
+    return (resources.files("graphxai_data.report") / "templates" / name).read_text("utf-8")

@@ -1,0 +1,169 @@
+"""How a graph is laid out on paper: where its nodes are, what is written on them, which bonds.
+
+Molecules lie as RDKit depicts them; other graphs so that distances on paper are those in the graph.
+Nothing is drawn at random: a graph always looks the same.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+
+Points = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Side of the square that everything is drawn in.
+SIDE = 300
+_MARGIN = 14.0
+_STEPS = 60
+# Readable on white and on black.
+_COLOURS = {
+    1: (0.55, 0.55, 0.55), 7: (0.25, 0.45, 0.95), 8: (0.88, 0.25, 0.2), 9: (0.15, 0.62, 0.3),
+    15: (0.85, 0.5, 0.1), 16: (0.7, 0.58, 0.05), 17: (0.15, 0.62, 0.3), 35: (0.68, 0.35, 0.15),
+    53: (0.55, 0.25, 0.7),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A graph on paper.
+
+    Attributes:
+        places: [n, 2] in a square of `SIDE`, from the left and from above.
+        labels: what is written on each node; empty for a mere dot.
+        edges: [k, 2] every edge once.
+        orders: [k] lines that an edge is drawn with: 2 for a double bond.
+        svg: RDKit's own drawing, without frame, where it was asked for.
+    """
+
+    places: Points
+    labels: list[str]
+    edges: Ints
+    orders: npt.NDArray[np.uint8]
+    svg: str = ""
+
+
+def sketch(
+    edge_index: npt.NDArray[Any],
+    nodes: int,
+    smiles: str | None = None,
+    smiles_atom: npt.NDArray[Any] | None = None,
+    with_svg: bool = False,
+) -> Sketch:
+    """Lay out a graph.
+
+    Args:
+        edge_index: [2, m] both directions of every edge.
+        nodes: how many there are.
+        smiles: of a molecule.
+        smiles_atom: [n] which atom of it a node is, hydrogens last; as they come if None.
+        with_svg: have RDKit draw a molecule, too.
+    """
+    ends = np.asarray(edge_index, np.int64)
+    edges = ends[:, ends[0] < ends[1]].T
+    if smiles is not None:
+        atoms = np.arange(nodes) if smiles_atom is None else np.asarray(smiles_atom, np.int64)
+        drawn = _molecule(smiles, atoms, edges, with_svg)
+        if drawn is not None:
+            return drawn
+    places = _fitted(stress_layout(edges, nodes))
+    return Sketch(places, [""] * nodes, edges, np.ones(len(edges), np.uint8))
+
+
+def stress_layout(edges: Ints, nodes: int) -> Points:
+    """[n, 2] places whose distances are those in the graph, as nearly as a plane allows.
+
+    Kamada and Kawai's energy, lowered by majorisation from classical scaling: no random start.
+
+    Args:
+        edges: [k, 2].
+        nodes: how many there are.
+    """
+    if nodes < 2:
+        return np.zeros((nodes, 2))
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (nodes, nodes)).tocsr()
+    wanted = shortest_path(graph, directed=False, unweighted=True)
+    reached = np.isfinite(wanted)
+    # Parts that do not hang together stand a little apart.
+    wanted[~reached] = wanted[reached].max(initial=1.0) + 1.0
+    squared = wanted**2
+    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
+    values, vectors = np.linalg.eigh(-0.5 * centred)
+    places: Points = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
+    # An eigenvector's sign is the library's choice: here its largest entry is positive.
+    largest = np.abs(places).argmax(axis=0)
+    places *= np.where(places[largest, [0, 1]] < 0, -1.0, 1.0)
+    places += _nudges(nodes)  # or nodes that classical scaling puts in one place stay there
+    weight = np.where(np.eye(nodes, dtype=bool), 0.0, 1.0 / np.maximum(squared, 1.0))
+    laplacian = np.diag(weight.sum(axis=1)) - weight
+    inverse = np.linalg.pinv(laplacian)
+    for _ in range(_STEPS):
+        apart = places[:, None, :] - places[None, :, :]
+        distance = np.maximum(np.sqrt((apart**2).sum(axis=2)), 1e-9)
+        pull = -weight * wanted / distance
+        np.fill_diagonal(pull, 0.0)
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        places = inverse @ (pull @ places)
+    return places
+
+
+def _nudges(nodes: int) -> Points:
+    """[n, 2] small and all different: points on a spiral."""
+    turn = np.arange(nodes) * 2.399963  # the golden angle
+    return 0.01 * np.stack([np.cos(turn), np.sin(turn)], axis=1) * (1 + np.arange(nodes)[:, None])
+
+
+def _fitted(places: Points) -> Points:
+    """The same shape, as large as the square allows."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    scale = (SIDE - 2 * _MARGIN) / max(float((high - low).max()), 1e-9)
+    fitted: Points = (places - (low + high) / 2) * scale + SIDE / 2
+    return fitted
+
+
+def _molecule(smiles: str, atoms: Ints, edges: Ints, with_svg: bool) -> Sketch | None:
+    """A molecule as RDKit depicts it; None where it does not understand the SMILES any more."""
+    from rdkit import Chem
+    from rdkit.Chem import rdDepictor
+
+    molecule: Any = Chem.MolFromSmiles(smiles)
+    if molecule is None:
+        return None
+    Chem.Kekulize(molecule, clearAromaticFlags=True)
+    rdDepictor.Compute2DCoords(molecule)
+    if atoms.max(initial=-1) >= molecule.GetNumAtoms():
+        # Hydrogens last: with them, laying out takes ten times as long and is no clearer.
+        molecule = Chem.AddHs(molecule, addCoords=True)
+    conformer = molecule.GetConformer().GetPositions()[atoms, :2]
+    places = _fitted(conformer * [1.0, -1.0])
+    symbols = [molecule.GetAtomWithIdx(int(atom)).GetSymbol() for atom in atoms]
+    orders = np.ones(len(edges), np.uint8)
+    for i, (a, b) in enumerate(atoms[edges].tolist()):
+        bond = molecule.GetBondBetweenAtoms(a, b)
+        if bond is not None:
+            orders[i] = max(1, min(3, int(bond.GetBondTypeAsDouble())))
+    svg = ""
+    if with_svg:
+        svg, places = _drawing(molecule, atoms)
+    return Sketch(places, ["" if s == "C" else s for s in symbols], edges, orders, svg)
+
+
+def _drawing(molecule: Any, atoms: Ints) -> tuple[str, Points]:
+    """RDKit's drawing without its frame, and where it has put the atoms."""
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    drawer = rdMolDraw2D.MolDraw2DSVG(SIDE, SIDE, -1, -1, True)  # letters as text, not as paths
+    options: Any = drawer.drawOptions()
+    options.clearBackground = False
+    options.padding = _MARGIN / SIDE
+    options.updateAtomPalette(_COLOURS)
+    options.prepareMolsBeforeDrawing = False
+    drawer.DrawMolecule(molecule)
+    drawer.FinishDrawing()
+    places = [(p.x, p.y) for p in (drawer.GetDrawCoords(int(atom)) for atom in atoms)]
+    inside = drawer.GetDrawingText().split("<!-- END OF HEADER -->")[1].rsplit("</svg>", 1)[0]
+    # What is black on white has to be white on black.
+    return inside.replace("#000000", "currentColor").strip(), np.array(places)

@@ -1,0 +1,436 @@
+// The gallery of a report: finds graphs, draws them, and tells what is known of their nodes.
+// Graphs lie in compressed pieces (graphxai_data/report/packed.py), opened when one is needed.
+"use strict";
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const AT_ONCE = 12;
+  const byId = (id) => document.getElementById(id);
+  const meta = JSON.parse(byId("meta").textContent);
+  const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i2: Int16Array, f4: Float32Array };
+
+  // ---- Pieces ----------------------------------------------------------------------------------
+
+  async function unpack(element) {
+    const bytes = Uint8Array.from(atob(element.textContent.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const whole = await new Response(stream).arrayBuffer();
+    const length = new DataView(whole).getUint32(0, true);
+    const header = JSON.parse(new TextDecoder().decode(new Uint8Array(whole, 4, length)));
+    const found = { drawings: header.drawings || {} };
+    for (const [name, [kind, at, size]] of Object.entries(header.arrays)) {
+      const begin = 4 + length + at;
+      found[name] = new KINDS[kind](whole.slice(begin, begin + size * KINDS[kind].BYTES_PER_ELEMENT));
+    }
+    return found;
+  }
+
+  const opened = new Map();
+  function piece(k) {
+    if (!opened.has(k)) opened.set(k, unpack(byId(`piece-${k}`)));
+    return opened.get(k);
+  }
+
+  // One graph with everything that is known of it; `place` is its place in this page.
+  async function graphAt(place) {
+    const p = await piece(Math.floor(place / meta.per_piece));
+    const i = place % meta.per_piece;
+    const [first, last] = [p.node_ptr[i], p.node_ptr[i + 1]];
+    const width = meta.values.length;
+    const graph = {
+      place, id: index.graph_id[place], y: index.y[place], split: index.split[place],
+      nodes: last - first, drawing: p.drawings[index.graph_id[place]] || "",
+      values: (v, k) => p.values[(first + v) * width + k],
+      mask: p.mask ? p.mask.subarray(first, last) : null,
+      nodeY: p.node_y ? p.node_y.subarray(first, last) : null,
+      scores: (e) => {
+        const scale = p[`scale_${e}`] ? p[`scale_${e}`][i] : NaN;
+        return Number.isNaN(scale) ? null
+          : { scale, relative: Float32Array.from(p[`scores_${e}`].subarray(first, last), (s) => s / meta.scores) };
+      },
+    };
+    if (p.segments) {
+      graph.segments = p.segments.subarray(i * meta.pixels ** 2, (i + 1) * meta.pixels ** 2);
+    } else {
+      const all = p.labels.length;
+      const at = (halves, v) => ((halves[v] << 8) | halves[all + v]) * meta.side / meta.places;
+      graph.x = (v) => at(p.places_x, first + v);
+      graph.y_ = (v) => at(p.places_y, first + v);
+      graph.label = (v) => meta.labels[p.labels[first + v]];
+      const [begin, end] = [p.edge_ptr[i], p.edge_ptr[i + 1]];
+      graph.edges = Array.from({ length: end - begin }, (_, e) =>
+        [p.sources[begin + e], p.targets[begin + e], p.orders[begin + e]]);
+    }
+    return graph;
+  }
+
+  // ---- Words -----------------------------------------------------------------------------------
+
+  const number = (value) => Number.isInteger(value) ? String(value)
+    : Math.abs(value) >= 0.01 && Math.abs(value) < 1e4 ? value.toFixed(3) : value.toExponential(2);
+  const className = (y) => meta.classes[y] ?? String(y);
+
+  function valueOf(graph, v, k) {
+    const { of, low, high } = meta.values[k];
+    const stored = graph.values(v, k);
+    return of ? of[stored] : number(low + (stored / 65535) * (high - low));
+  }
+
+  function nodeWords(graph, v, found) {
+    const words = [`node ${v}`, ...meta.values.map((value, k) => `${value.name} ${valueOf(graph, v, k)}`)];
+    if (graph.nodeY) words.push(`class ${className(graph.nodeY[v])}`);
+    if (graph.mask) words.push(graph.mask[v] ? "in the rationale" : "not in the rationale");
+    if (found) words.push(`contribution ${number(found.relative[v] * found.scale)}`);
+    return words.join(", ");
+  }
+
+  // ---- Drawing ---------------------------------------------------------------------------------
+
+  function make(name, attributes = {}, text) {
+    const element = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+
+  // How a node is painted: orange for the rationale, red for the class and blue against it.
+  function paint(graph, v, found) {
+    if (found) {
+      const s = found.relative[v];
+      return { fill: s < 0 ? "var(--against)" : "var(--for)", opacity: Math.abs(s) };
+    }
+    if (graph.nodeY) return { fill: graph.nodeY[v] ? "var(--rationale)" : "var(--soft)", opacity: 1 };
+    return { fill: "var(--rationale)", opacity: graph.mask && graph.mask[v] ? 1 : 0 };
+  }
+
+  // As wide as the square that everything is drawn in, and as high as the graph needs.
+  function frame(graph) {
+    if (graph.segments) return `0 0 ${meta.side} ${meta.side}`;
+    const ys = Array.from({ length: graph.nodes }, (_, v) => graph.y_(v));
+    const margin = 14;
+    const [top, bottom] = [Math.min(...ys) - margin, Math.max(...ys) + margin];
+    const height = Math.max(bottom - top, 0.45 * meta.side);
+    return `0 ${((top + bottom - height) / 2).toFixed(1)} ${meta.side} ${height.toFixed(1)}`;
+  }
+
+  function picture(graph, found, title) {
+    const svg = make("svg", {
+      viewBox: frame(graph), class: "graph", role: "group", tabindex: "0",
+      "aria-label": `${title} of graph ${graph.id}, ${graph.nodes} nodes; arrow keys go from node to node`,
+    });
+    if (graph.segments) drawDigit(svg, graph, found);
+    else drawNodes(svg, graph, found);
+    return svg;
+  }
+
+  function addNode(svg, graph, v, found, shape) {
+    shape.classList.add("node");
+    if (graph.mask && graph.mask[v]) shape.classList.add("rationale");
+    shape.setAttribute("tabindex", "-1");
+    shape.setAttribute("role", "img");
+    shape.setAttribute("aria-label", nodeWords(graph, v, found));
+    shape.dataset.node = v;
+    svg.append(shape);
+  }
+
+  function drawNodes(svg, graph, found) {
+    const isMolecule = meta.labels.length > 1;
+    if (graph.drawing) {
+      const base = make("g", { class: "molecule" });
+      base.innerHTML = graph.drawing; // RDKit's own, made from a molecule it has understood
+      svg.append(base);
+    } else {
+      svg.append(...lines(graph, found));
+      if (isMolecule) svg.append(...letters(graph));
+    }
+    const radius = isMolecule ? 8 : graph.nodes > 60 ? 4 : 7;
+    for (let v = 0; v < graph.nodes; v += 1) {
+      const { fill, opacity } = paint(graph, v, found);
+      const shape = make("circle", {
+        cx: graph.x(v).toFixed(1), cy: graph.y_(v).toFixed(1), r: radius,
+        class: isMolecule ? "atom" : "dot",
+      });
+      if (isMolecule) { // letters and bonds have to stay legible below
+        shape.style.fill = fill;
+        shape.style.fillOpacity = 0.6 * opacity;
+      } else { // edges end at a dot
+        shape.style.fill = `color-mix(in srgb, ${fill} ${(100 * opacity).toFixed(0)}%, var(--paper))`;
+      }
+      addNode(svg, graph, v, found, shape);
+    }
+  }
+
+  function lines(graph, found) {
+    const paths = { plain: "", rationale: "" };
+    for (const [a, b, order] of graph.edges) {
+      const inside = !found && graph.mask && graph.mask[a] && graph.mask[b];
+      const [dx, dy] = [graph.x(b) - graph.x(a), graph.y_(b) - graph.y_(a)];
+      const unit = 2.2 / (Math.hypot(dx, dy) || 1);
+      for (let line = 0; line < order; line += 1) {
+        const aside = (line - (order - 1) / 2) * 2 * unit;
+        const [sx, sy] = [-dy * aside, dx * aside];
+        paths[inside ? "rationale" : "plain"] +=
+          `M${(graph.x(a) + sx).toFixed(1)} ${(graph.y_(a) + sy).toFixed(1)}` +
+          `L${(graph.x(b) + sx).toFixed(1)} ${(graph.y_(b) + sy).toFixed(1)}`;
+      }
+    }
+    const crowded = graph.edges.length > 500 ? " crowded" : "";
+    return Object.entries(paths).map(([kind, d]) => make("path", { d, class: `edges ${kind}${crowded}` }));
+  }
+
+  function letters(graph) {
+    const found = [];
+    for (let v = 0; v < graph.nodes; v += 1) {
+      if (!graph.label(v)) continue;
+      found.push(make("text", {
+        x: graph.x(v).toFixed(1), y: graph.y_(v).toFixed(1), class: `letter ${graph.label(v)}`,
+      }, graph.label(v)));
+    }
+    return found;
+  }
+
+  // Every superpixel is a path around its pixels, run by run.
+  function drawDigit(svg, graph, found) {
+    const side = meta.side / meta.pixels;
+    const runs = Array.from({ length: graph.nodes }, () => "");
+    for (let row = 0; row < meta.pixels; row += 1) {
+      for (let from = 0; from < meta.pixels;) {
+        const v = graph.segments[row * meta.pixels + from];
+        let to = from;
+        while (to < meta.pixels && graph.segments[row * meta.pixels + to] === v) to += 1;
+        const [x, y, width] = [from, row, to - from].map((n) => (n * side).toFixed(1));
+        runs[v] += `M${x} ${y}h${width}v${side.toFixed(1)}h-${width}z`;
+        from = to;
+      }
+    }
+    for (let v = 0; v < graph.nodes; v += 1) {
+      const shape = make("path", { d: runs[v], class: "superpixel" });
+      const ink = graph.values(v, 0) / 65535;
+      const { fill, opacity } = paint(graph, v, found);
+      const [colour, share] = found ? [fill, opacity] : ["var(--ink)", ink];
+      shape.style.fill = `color-mix(in srgb, ${colour} ${(100 * share).toFixed(0)}%, var(--paper))`;
+      addNode(svg, graph, v, found, shape);
+    }
+    svg.append(make("path", { d: between(graph, side, (v) => v), class: "border" }),
+      make("path", { d: between(graph, side, (v) => Boolean(v >= 0 && graph.mask && graph.mask[v])), class: "outline" }));
+  }
+
+  // Lines between pixels whose superpixels, -1 beyond the image, are not of one kind.
+  function between(graph, side, kind) {
+    const n = meta.pixels;
+    const at = (row, column) => kind(
+      row < 0 || column < 0 || row >= n || column >= n ? -1 : graph.segments[row * n + column]);
+    let d = "";
+    for (let row = 0; row <= n; row += 1) {
+      for (let column = 0; column <= n; column += 1) {
+        const [x, y] = [(column * side).toFixed(1), (row * side).toFixed(1)];
+        if (column < n && at(row, column) !== at(row - 1, column)) d += `M${x} ${y}h${side.toFixed(1)}`;
+        if (row < n && at(row, column) !== at(row, column - 1)) d += `M${x} ${y}v${side.toFixed(1)}`;
+      }
+    }
+    return d;
+  }
+
+  // ---- Cards -----------------------------------------------------------------------------------
+
+  const html = (name, attributes = {}, ...children) => {
+    const element = Object.assign(document.createElement(name), attributes);
+    element.append(...children);
+    return element;
+  };
+
+  const chosen = () => Number(byId("explainer")?.value ?? -1);
+
+  function pair(graph) {
+    const found = chosen() < 0 ? null : graph.scores(chosen());
+    const truth = graph.mask ? "Rationale" : graph.nodeY ? "Classes of nodes" : "Graph";
+    const figures = [html("figure", {}, picture(graph, null, truth), html("figcaption", {}, truth))];
+    if (meta.explainers.length) {
+      const what = found ? picture(graph, found, "Explanation")
+        : html("p", { className: "none" }, "Not explained here: that is done for test graphs and a sample of others.");
+      figures.push(html("figure", {}, what, html("figcaption", {}, "Explanation")));
+    }
+    return html("div", { className: "pair" }, ...figures);
+  }
+
+  function verdict(place) {
+    const e = chosen();
+    const words = [];
+    const model = e < 0 ? null : meta.explainers[e].model;
+    if (model !== null && index[`predicted_${model}`][place] >= 0) {
+      const predicted = index[`predicted_${model}`][place];
+      const right = predicted === index.y[place];
+      words.push(`predicted ${className(predicted)}: ${right ? "correct" : "wrong"}`);
+    }
+    const jaccard = e < 0 || !index[`jaccard_${e}`] ? NaN : index[`jaccard_${e}`][place];
+    if (!Number.isNaN(jaccard)) words.push(`Jaccard@k ${jaccard.toFixed(2)}`);
+    return words.join(" · ");
+  }
+
+  const heading = (graph) => {
+    const kind = graph.nodeY ? "" : ` · ${className(graph.y)}`;
+    return `Graph ${graph.id}${kind} · ${meta.splits[graph.split]}`;
+  };
+
+  function card(graph) {
+    const details = html("button", { type: "button", className: "details" }, "Details");
+    details.setAttribute("aria-label", `Details of graph ${graph.id}`);
+    details.addEventListener("click", () => open(graph.place));
+    const element = html("article", { className: "card" },
+      html("h3", {}, heading(graph)), pair(graph),
+      html("p", { className: "verdict" }, verdict(graph.place)), details);
+    element.dataset.id = graph.id;
+    return element;
+  }
+
+  // ---- Finding graphs --------------------------------------------------------------------------
+
+  let index = null;
+  let matching = [];
+  let shown = 0;
+  let turn = 0;
+
+  function filtered() {
+    const wanted = (id) => { const v = byId(id)?.value ?? ""; return v === "" ? null : Number(v); };
+    const [y, split, outcome] = [wanted("class"), wanted("split"), byId("outcome")?.value ?? ""];
+    const [low, high] = [wanted("jaccard-low"), wanted("jaccard-high")];
+    const e = chosen();
+    const model = e < 0 ? null : meta.explainers[e].model;
+    const predicted = model === null ? null : index[`predicted_${model}`];
+    const jaccard = e < 0 ? null : index[`jaccard_${e}`];
+    const found = [];
+    for (let i = 0; i < index.graph_id.length; i += 1) {
+      if (y !== null && index.y[i] !== y) continue;
+      if (split !== null && index.split[i] !== split) continue;
+      if (outcome && (!predicted || predicted[i] < 0 || (predicted[i] === index.y[i]) !== (outcome === "correct"))) continue;
+      if ((low !== null && low > 0) || (high !== null && high < 1)) {
+        if (!jaccard || !(jaccard[i] >= (low ?? 0) - 1e-6 && jaccard[i] <= (high ?? 1) + 1e-6)) continue;
+      }
+      found.push(i);
+    }
+    return found;
+  }
+
+  async function more() {
+    const now = turn;
+    const next = matching.slice(shown, shown + AT_ONCE);
+    shown += next.length;
+    const cards = (await Promise.all(next.map(graphAt))).map(card);
+    if (now !== turn) return; // another choice was made meanwhile
+    byId("cards").append(...cards);
+    byId("more").hidden = shown >= matching.length;
+    byId("found").textContent =
+      `${matching.length.toLocaleString("en")} of ${meta.held.toLocaleString("en")} graphs match; ${shown} shown.`;
+  }
+
+  async function refresh() {
+    turn += 1;
+    matching = filtered();
+    shown = 0;
+    byId("cards").replaceChildren();
+    const e = chosen();
+    if (byId("what")) byId("what").textContent = e < 0 ? "" : meta.explainers[e].what;
+    await more();
+  }
+
+  // ---- One graph, large ------------------------------------------------------------------------
+
+  async function open(place) {
+    const graph = await graphAt(place);
+    const found = chosen() < 0 ? null : graph.scores(chosen());
+    const names = ["node", ...meta.values.map((value) => value.name)];
+    if (graph.mask) names.push("rationale");
+    if (found) names.push("contribution");
+    const order = Array.from({ length: graph.nodes }, (_, v) => v);
+    if (found) order.sort((a, b) => found.relative[b] - found.relative[a] || a - b);
+    const rows = order.map((v) => {
+      const cells = [v, ...meta.values.map((_, k) => valueOf(graph, v, k))];
+      if (graph.mask) cells.push(graph.mask[v] ? "yes" : "no");
+      if (found) cells.push(number(found.relative[v] * found.scale));
+      return html("tr", {}, ...cells.map((cell) => html("td", {}, String(cell))));
+    });
+    const table = html("table", {}, html("caption", {}, "All nodes"),
+      html("thead", {}, html("tr", {}, ...names.map((name) => html("th", { scope: "col" }, name)))),
+      html("tbody", {}, ...rows));
+    byId("one").replaceChildren(
+      html("h2", {}, heading(graph)), pair(graph), html("p", { className: "verdict" }, verdict(place)), table);
+    if (!byId("dialog").open) byId("dialog").showModal();
+  }
+
+  async function openById(text) {
+    const place = /^\d+$/.test(text) ? index.graph_id.indexOf(Number(text)) : -1;
+    byId("id-problem").textContent = place >= 0 ? ""
+      : `No graph ${text} in this page; it holds ${meta.held_words}.`;
+    if (place >= 0) await open(place);
+  }
+
+  // ---- Hovering, focusing, copying -------------------------------------------------------------
+
+  function tell(node) {
+    const tip = byId("tip");
+    tip.hidden = !node;
+    if (!node) return;
+    tip.textContent = node.getAttribute("aria-label");
+    const box = node.getBoundingClientRect();
+    const inDialog = byId("dialog").open && byId("dialog").contains(node);
+    (inDialog ? byId("dialog") : document.body).append(tip); // what is modal hides all else
+    tip.style.left = `${Math.max(4, Math.min(box.left, innerWidth - tip.offsetWidth - 8))}px`;
+    const above = box.top - tip.offsetHeight - 6;
+    tip.style.top = `${above > 4 ? above : box.bottom + 6}px`;
+  }
+
+  const nodeOf = (event) => event.target instanceof Element ? event.target.closest(".node") : null;
+
+  function step(event) {
+    const svg = event.target.closest?.("svg.graph");
+    const go = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
+    if (!svg || go === undefined) return;
+    event.preventDefault();
+    const nodes = [...svg.querySelectorAll(".node")];
+    const at = nodes.indexOf(document.activeElement);
+    const next = at < 0 ? (go > 0 ? 0 : nodes.length - 1) : Math.min(nodes.length - 1, Math.max(0, at + go));
+    nodes[next].focus();
+  }
+
+  async function copy(button) {
+    const text = button.dataset.copy;
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch { // pages from disk may not be allowed to; selecting and copying is
+      const area = html("textarea", { value: text });
+      document.body.append(area);
+      area.select();
+      done = document.execCommand("copy");
+      area.remove();
+    }
+    button.textContent = done ? "Copied" : "Press Ctrl+C";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  }
+
+  document.addEventListener("mouseover", (event) => tell(nodeOf(event)));
+  document.addEventListener("focusin", (event) => tell(nodeOf(event)));
+  document.addEventListener("scroll", () => tell(null), { passive: true });
+  document.addEventListener("keydown", step);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tell(null); });
+  for (const button of document.querySelectorAll("button.copy")) button.addEventListener("click", () => copy(button));
+
+  async function begin() {
+    index = await unpack(byId("index"));
+    byId("filters").addEventListener("submit", (event) => event.preventDefault());
+    byId("filters").addEventListener("input", refresh);
+    byId("filters").addEventListener("reset", () => setTimeout(refresh));
+    byId("more").addEventListener("click", more);
+    byId("by-id").addEventListener("submit", (event) => { event.preventDefault(); openById(byId("id").value.trim()); });
+    byId("close").addEventListener("click", () => byId("dialog").close());
+    byId("dialog").addEventListener("close", () => tell(null));
+    await refresh();
+    byId("gallery").removeAttribute("aria-busy");
+    const asked = /^#graph-(\d+)$/.exec(location.hash);
+    if (asked) await openById(asked[1]);
+  }
+
+  begin().catch((error) => {
+    byId("found").textContent = `The gallery cannot be shown: ${error.message}. A browser of 2023 or later is needed.`;
+    throw error;
+  });
+})();
