@@ -1,0 +1,167 @@
+"""The reference pages have every option, key, array and column there is, and no other."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import graphxai_data
+from graphxai_data.cli import main
+from graphxai_data.evaluate import evaluate
+from graphxai_data.explain.variants import chosen_variants
+from graphxai_data.generators import GENERATORS, generator_module
+from graphxai_data.manifest import Manifest, ShardEntry, SourceRecord
+from graphxai_data.recipe import EXPECTABLE, Recipe, Rings
+from graphxai_data.rings.modes import MODES
+from graphxai_data.rings.verdict import Measurement
+from graphxai_data.shard_layout import USUAL
+from graphxai_data.statistics import Summary
+from tests.docs.blocks import CHECKOUT
+
+DOCS = CHECKOUT / "docs"
+
+
+def section(page: str, heading: str) -> str:
+    """What stands under a heading, up to the next of its level or higher."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,9}} |\Z)", text, re.M | re.S)
+    assert found, f"{page} has no heading '{heading}'"
+    level = len(found[1])
+    rest = text[found.start(2) :]
+    end = re.search(rf"^#{{1,{level}}} ", rest, re.M)
+    return rest[: end.start()] if end else rest
+
+
+def first_cells(text: str) -> set[str]:
+    """All that stands in backquotes in the first column of tables."""
+    rows = re.findall(r"^\| (`.*?) \|", text, re.M)
+    return {name for row in rows for name in re.findall(r"`(.*?)`", row)}
+
+
+def test_every_command_is_in_the_reference_and_no_other() -> None:
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (\w+)$", text, re.M)) == set(main.commands)
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_option_is_in_the_reference_and_no_other(name: str) -> None:
+    options = {
+        text
+        for parameter in main.commands[name].params
+        if isinstance(parameter, click.Option)
+        for text in parameter.opts
+    }
+    assert first_cells(section("cli.md", name)) == options
+
+
+def keys_of(cls: type[Any], prefix: str = "") -> Iterable[str]:
+    for field in dataclasses.fields(cls):
+        if dataclasses.is_dataclass(field.type) and isinstance(field.type, type):
+            yield from keys_of(field.type, f"{field.name}.")
+        else:
+            yield prefix + field.name
+
+
+@pytest.mark.parametrize("name", sorted(GENERATORS))
+def test_every_key_of_a_generator_is_in_the_reference_and_no_other(name: str) -> None:
+    given = ("nci1", "molhiv", "pattern_published")
+    together = name in given
+    keys = set(keys_of(generator_module(name).Params))
+    found = first_cells(section("recipes.md", ", ".join(given) if together else name))
+    if together:
+        others = set().union(*(keys_of(generator_module(other).Params) for other in given))
+        assert found == others
+    else:
+        assert found == keys
+
+
+def test_every_key_of_a_recipe_is_in_the_reference_and_no_other() -> None:
+    text = section("recipes.md", "Keys of every recipe")
+    top = first_cells(text[: text.index("### ")])
+    assert {key.strip("[]") for key in top} == {f.name for f in dataclasses.fields(Recipe)}
+    assert first_cells(section("recipes.md", "expected")) == set(EXPECTABLE)
+    assert first_cells(section("recipes.md", "rings")) == set(keys_of(Rings))
+    for name in GENERATORS:
+        assert f"`{name}`" in text
+        for source in generator_module(name).SOURCES:
+            assert f"`{source}`" in (DOCS / "recipes.md").read_text(encoding="utf-8")
+
+
+def test_every_array_of_a_shard_is_in_the_reference() -> None:
+    known = set(USUAL)
+    for path in (CHECKOUT / "recipes").glob("*.toml"):
+        recipe = Recipe.load(path)
+        for extra in generator_module(recipe.generator).schema(recipe.params).extras:
+            known |= {extra.name} | ({f"{extra.name}_ptr"} if extra.level == "text" else set())
+    text = section("shards.md", "Arrays")
+    assert first_cells(text[: text.index("File attributes")]) == known
+
+
+def test_every_key_of_manifest_and_rings_is_in_the_reference(built_root: Path) -> None:
+    folder = built_root / "ba2motif" / "seed-0"
+    assert first_cells(section("shards.md", "manifest.json")) == set(keys_of(Manifest))
+    text = section("shards.md", "manifest.json")
+    for cls in (Summary, ShardEntry, SourceRecord):
+        for key in keys_of(cls):
+            assert f"`{key.split('.')[0]}`" in text
+    rings = json.loads((folder / "rings.json").read_text())
+    text = section("shards.md", "rings.json")
+    assert first_cells(text) == set(rings)
+    assert set(rings) == {field.name for field in dataclasses.fields(Measurement)} - {
+        "principles"
+    } | {"p1", "p2"}
+    for key in rings["comparisons"][0]:
+        assert f"`{key}`" in text
+
+
+def test_every_mode_of_rings_is_in_its_table() -> None:
+    modes = re.findall(
+        r"^\| `(\w+)` \| .* \| (?:quick, )?full \|$", (DOCS / "rings.md").read_text(), re.M
+    )
+    assert modes == list(MODES)
+
+
+def test_every_column_and_row_of_an_evaluation_is_defined(built_root: Path) -> None:
+    from graphxai_data import BA2Motif
+
+    table = evaluate(
+        BA2Motif(built_root), ["bcos"], "bcos-gin-ba2motif", timing=True, faithfulness=True
+    )
+    text = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    defined = first_cells(text)
+    missing = [c for c in table.columns if c not in defined and not c.endswith("_probability")]
+    assert not missing
+    assert set(rows_of(section("metrics.md", "The rows"))) == {
+        v.name for v in chosen_variants("all")
+    }
+
+
+def rows_of(text: str) -> Iterable[str]:
+    """Names of rows; `-max` after `gnn-explainer-mean` is `gnn-explainer-max`."""
+    for row in re.findall(r"^\| (`.*?) \|", text, re.M):
+        first, *others = re.findall(r"`(.*?)`", row)
+        yield first
+        for name in others:
+            yield first.removesuffix("-mean") + name if name.startswith("-") else name
+
+
+def test_the_citation_is_valid_and_of_this_version() -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with mkdocs")
+    cff = yaml.safe_load((CHECKOUT / "CITATION.cff").read_text(encoding="utf-8"))
+    # What the schema of the Citation File Format 1.2.0 requires, and the keys that are used here.
+    assert {"cff-version", "message", "title", "authors"} <= set(cff)
+    known = {"cff-version", "message", "title", "authors", "type", "license", "version",
+             "abstract", "keywords", "references", "preferred-citation"}  # fmt: skip
+    assert set(cff) <= known
+    assert (cff["cff-version"], cff["type"], cff["license"]) == ("1.2.0", "software", "MIT")
+    assert cff["version"] == graphxai_data.__version__
+    for reference in [cff, *cff["references"]]:
+        assert reference["title"]
+        for author in reference["authors"]:
+            assert set(author) in ({"name"}, {"family-names", "given-names"})
+    assert all(reference["type"] == "article" for reference in cff["references"])

@@ -1,0 +1,54 @@
+"""The site builds without a warning, and fetches nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import CHECKOUT
+
+pytest.importorskip("material", reason="the site needs mkdocs-material, of the extra test")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    # mkdocs-material has an announcement about the future of mkdocs that is not about this site.
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr, done.stderr
+    return folder
+
+
+def test_every_page_is_on_the_site(site: Path) -> None:
+    for page in (CHECKOUT / "docs").glob("*.md"):
+        name = "index.html" if page.stem == "index" else f"{page.stem}/index.html"
+        assert (site / name).is_file()
+    assert (site / "tutorial.ipynb").is_file()
+
+
+def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        fetched = re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?:[^" >]+)', text)
+        fetched += re.findall(
+            r'<link[^>]* rel="?(?:stylesheet|preconnect)[^>]*(https?:[^" >]+)', text
+        )
+        assert not fetched, page
+
+
+def test_links_of_the_readme_lead_somewhere(site: Path) -> None:
+    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)\s]+)\)", readme)
+    assert len(links) > 20
+    for link in links:
+        path, _, anchor = link.partition("#")
+        assert (CHECKOUT / path).exists(), link
+        if anchor:
+            page = site / Path(path).stem / "index.html"
+            assert f'id="{anchor}"' in page.read_text(encoding="utf-8"), link
