@@ -19,7 +19,7 @@ def class_gallery(records: Iterable[GraphRecord], names: list[str]) -> str:
     rationales = [
         record.meta["smiles_atom"][np.flatnonzero(record.rationale)].tolist() for record in shown
     ]
-    svg: str = MolsToGridImage(
+    svg = MolsToGridImage(
         molecules,
         molsPerRow=3,
         subImgSize=(320, 240),
@@ -36,4 +36,5 @@ def class_gallery(records: Iterable[GraphRecord], names: list[str]) -> str:
         highlightAtomColors=[dict.fromkeys(atoms, _RATIONALE) for atoms in rationales],
         useSVG=True,
     )
-    return svg
+    # In a notebook RDKit gives an object that IPython shows, with the text inside.
+    return str(getattr(svg, "data", svg))
