@@ -1,7 +1,5 @@
 """Raw files as people have them: plain or gzipped, in a folder or a zip archive; never a bomb."""
 
-import gzip
-import io
 import lzma
 import zipfile
 import zlib
@@ -23,14 +21,20 @@ def gunzipped(raw: bytes, where: str) -> bytes:
     """The content, decompressed if it is gzipped; `where` is named in errors."""
     if raw[:2] != b"\x1f\x8b":
         return raw
+    parts, room = [], MAX_BYTES + 1
     try:
-        with gzip.open(io.BytesIO(raw)) as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
+        while raw:  # one member after the other; in one piece each, unlike the module gzip
+            member = zlib.decompressobj(wbits=31)
+            parts.append(member.decompress(raw, room))
+            room -= len(parts[-1])
+            if not room:
+                raise _too_large(where)
+            if not member.eof:
+                raise zlib.error("it ends before its content does")
+            raw = member.unused_data.lstrip(b"\0")  # some writers fill up with zeros
+    except zlib.error as error:
         raise InputError(f"{where}: a damaged gzip file ({error})") from None
-    if len(content) > MAX_BYTES:
-        raise _too_large(where)
-    return content
+    return b"".join(parts)
 
 
 def read_member(path: Path, name: str) -> bytes:
