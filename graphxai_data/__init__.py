@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from graphxai_data.metrics import node_auroc as node_auroc
     from graphxai_data.recipe import Recipe as Recipe
     from graphxai_data.record import GraphRecord as GraphRecord
+    from graphxai_data.sharded import ShardedDataset as ShardedDataset
     from graphxai_data.shards import ShardReader as ShardReader
     from graphxai_data.shards import ShardWriter as ShardWriter
+    from graphxai_data.streaming import StreamedDataset as StreamedDataset
     from graphxai_data.verify import verify as verify
 
 __version__ = "0.1.0"
@@ -48,6 +50,8 @@ _HOME = {
     "Recipe": "recipe",
     "ShardReader": "shards",
     "ShardWriter": "shards",
+    "ShardedDataset": "sharded",
+    "StreamedDataset": "streaming",
     "build": "build",
     "evaluate": "evaluate",
     "explain": "explain",

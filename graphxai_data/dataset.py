@@ -85,8 +85,7 @@ class GraphXAIDataset(InMemoryDataset):
         self.name = recipe.name
         self.seed = seed
         self.split = split
-        self.folder = Path(self.root) / recipe.name / f"seed-{seed}"
-        self.manifest = self._open_build(recipe, force_reload)
+        self.folder, self.manifest = open_build(self.root, recipe, seed, force_reload)
         self._load()
 
     @classmethod
@@ -140,22 +139,6 @@ class GraphXAIDataset(InMemoryDataset):
     def __repr__(self) -> str:
         split = f", split={self.split!r}" if self.split else ""
         return f"{type(self).__name__}({self.name!r}, {len(self)} graphs, seed={self.seed}{split})"
-
-    def _open_build(self, recipe: Recipe, force_reload: bool) -> Manifest:
-        if force_reload or not self.folder.exists():
-            return build(recipe, self.seed, self.root, replace_existing=force_reload, wait=True)
-        manifest = Manifest.load(self.folder)
-        for key, wanted in (("recipe_sha256", recipe.sha256), ("seed", self.seed)):
-            if getattr(manifest, key) != wanted:
-                raise InputError(
-                    f"{self.folder}: another build of '{recipe.name}' ({key} "
-                    f"{getattr(manifest, key)}, expected {wanted}); "
-                    "pass force_reload=True to build it anew, or use another root"
-                )
-        if manifest.graphs != recipe.params.graphs:
-            usual = recipe.params.graphs
-            log.warning("%s has %d graphs, its recipe %d", self.folder, manifest.graphs, usual)
-        return manifest
 
     def _load(self) -> None:
         """Concatenate the shards and map their pointers onto PyG's `data, slices`."""
@@ -220,6 +203,28 @@ class GraphXAIDataset(InMemoryDataset):
         self._data_list = None
         data, slices = self.collate(graphs)
         return data, slices
+
+
+def open_build(
+    root: str | Path, recipe: Recipe, seed: int, force_reload: bool = False
+) -> tuple[Path, Manifest]:
+    """Folder and manifest of a build under `root`; what is not built yet is built first."""
+    root = Path(root).expanduser()
+    folder = root / recipe.name / f"seed-{seed}"
+    if force_reload or not folder.exists():
+        return folder, build(recipe, seed, root, replace_existing=force_reload, wait=True)
+    manifest = Manifest.load(folder)
+    for key, wanted in (("recipe_sha256", recipe.sha256), ("seed", seed)):
+        if getattr(manifest, key) != wanted:
+            raise InputError(
+                f"{folder}: another build of '{recipe.name}' ({key} "
+                f"{getattr(manifest, key)}, expected {wanted}); "
+                "pass force_reload=True to build it anew, or use another root"
+            )
+    if manifest.graphs != recipe.params.graphs:
+        usual = recipe.params.graphs
+        log.warning("%s has %d graphs, its recipe %d", folder, manifest.graphs, usual)
+    return folder, manifest
 
 
 class _NamedDataset(GraphXAIDataset):
