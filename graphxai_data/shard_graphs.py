@@ -38,16 +38,18 @@ class StoredGraph(NamedTuple):
         """The graph as `GraphXAIDataset` gives it: the same fields, in the same order."""
         features = {"x": self.schema.node_features, "edge_attr": self.schema.edge_features}
         texts = [extra.name for extra in self.schema.extras if extra.level == "text"]
-        data = GraphXAIData()
+        values: dict[str, torch.Tensor | str] = {}
         for key, rows in self.fields.items():
             if key in texts:
-                data._store[key] = rows.tobytes().decode()
+                values[key] = rows.tobytes().decode()
                 continue
             if (feature := features.get(key)) is not None:
                 rows = expand(rows, feature)
             elif key in ("edge_index", "split", "y"):
                 rows = rows.astype(np.int64, copy=False)
-            data._store[key] = torch.from_numpy(rows)
+            values[key] = torch.from_numpy(rows)
+        data = GraphXAIData()
+        data._store._mapping.update(values)  # field by field, PyG takes longer than all the rest
         return data
 
 
