@@ -21,7 +21,7 @@ from graphxai_data.columns import Columns, expand
 from graphxai_data.dataset import GraphXAIData
 from graphxai_data.errors import DamagedError
 from graphxai_data.manifest import ShardEntry
-from graphxai_data.record import Schema
+from graphxai_data.record import Feature, Schema
 from graphxai_data.shards import ShardReader
 
 # Bytes: columns with one row a graph that is no larger are held in memory while a shard is open.
@@ -35,7 +35,11 @@ class StoredGraph(NamedTuple):
     schema: Schema
 
     def as_data(self) -> GraphXAIData:
-        """The graph as `GraphXAIDataset` gives it: the same fields, in the same order."""
+        """The graph as `GraphXAIDataset` gives it: the same fields, in the same order.
+
+        Raises:
+            DamagedError: it has a class id that does not exist, in a shard that was not checked.
+        """
         features = {"x": self.schema.node_features, "edge_attr": self.schema.edge_features}
         texts = [extra.name for extra in self.schema.extras if extra.level == "text"]
         values: dict[str, torch.Tensor | str] = {}
@@ -44,13 +48,22 @@ class StoredGraph(NamedTuple):
                 values[key] = rows.tobytes().decode()
                 continue
             if (feature := features.get(key)) is not None:
-                rows = expand(rows, feature)
+                rows = self._expanded(rows, key, feature)
             elif key in ("edge_index", "split", "y"):
                 rows = rows.astype(np.int64, copy=False)
             values[key] = torch.from_numpy(rows)
         data = GraphXAIData()
         data._store._mapping.update(values)  # field by field, PyG takes longer than all the rest
         return data
+
+    def _expanded(self, rows: npt.NDArray[Any], key: str, feature: Feature) -> npt.NDArray[Any]:
+        try:
+            return expand(rows, feature)
+        except IndexError:  # which would end a loop over a dataset without a word
+            raise DamagedError(
+                f"graph {self.fields['graph_id'][0]}: '{key}' has a class id beyond its width of "
+                f"{feature.width}; `graphxai-data verify` tells what is damaged"
+            ) from None
 
 
 class ShardGraphs(ABC):

@@ -39,8 +39,12 @@ from graphxai_data.validate import shard_entry
 from tests.conftest import copy_build, run_python
 from tests.strategies import datasets
 
-KINDS = {"ba2motif": 40, "dihalo": 36, "mnist75sp-r23": 20, "pattern": 18}
+# Of every split at least two: PyG keeps a single graph in memory in a form of its own.
+KINDS = {"ba2motif": 40, "dihalo": 36, "mnist75sp-r23": 70, "pattern": 18}
 SHARD_SIZES = (1, 7, 16, 40)
+
+Make = Callable[..., Any]
+OPEN: list[Make] = [StreamedDataset, ShardedDataset]
 
 # Python 3.12 warns whenever a process with threads is forked, which is what is tested here.
 FORKS = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
@@ -65,7 +69,7 @@ def in_memory(root: Path, split: str | None) -> list[GraphXAIData]:
 
 def assert_same(ours: GraphXAIData, theirs: GraphXAIData) -> None:
     assert type(ours) is type(theirs)
-    assert list(ours.keys()) == list(theirs.keys())
+    assert list(ours.to_dict()) == list(theirs.to_dict())
     for key, value in theirs.to_dict().items():
         if isinstance(value, str):
             assert ours[key] == value, key
@@ -122,6 +126,15 @@ def test_graphs_are_those_of_the_dataset_in_memory(
         assert getattr(streamed, key) == getattr(sharded, key) == getattr(memory, key), key
     for dataset in (streamed, sharded):
         assert (dataset.name, dataset.seed, dataset.split) == (name, 0, split)
+
+
+def test_a_single_graph_is_a_graph_like_any_other(root: Path, tmp_path: Path) -> None:
+    build("dihalo", root=tmp_path, graphs=1, rings=False, engine="serial")
+    usual = list(GraphXAIDataset(root, "dihalo")[0].to_dict())
+    for make in OPEN:
+        (graph,) = make(tmp_path, "dihalo")
+        assert list(graph.to_dict()) == usual
+        assert isinstance(graph.smiles, str)
 
 
 def shard_of(folder: Path, schema: Schema, records: list[GraphRecord], first: int) -> Path:
@@ -445,10 +458,6 @@ def test_datasets_survive_pickling(root: Path) -> None:
         assert_all_same(copy, dataset)
 
 
-Make = Callable[..., Any]
-OPEN: list[Make] = [StreamedDataset, ShardedDataset]
-
-
 def through(dataset: Any) -> None:
     for _ in dataset:
         pass
@@ -471,6 +480,10 @@ def test_a_damaged_shard_is_noticed_when_it_is_reached(
     graphs = zip(make.from_folder(folder, check=False), in_memory(root, None), strict=True)
     different = [i for i, (a, b) in enumerate(graphs) if not torch.equal(a.x, b.x)]
     assert different == [14]
+    content[ShardReader(path).offsets["x"]] = 255
+    path.write_bytes(content)
+    with pytest.raises(DamagedError, match="graph 14: 'x' has a class id beyond its width of 29"):
+        through(make.from_folder(folder, check=False))
 
 
 @pytest.mark.parametrize("make", OPEN)
