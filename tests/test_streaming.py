@@ -21,10 +21,9 @@ import torch.distributed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import IterableDataset
-from torch_geometric.data import Dataset
+from torch_geometric.data import Dataset, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
-from benchmarks.load import LoadedShards
 from graphxai_data import GraphXAIDataset, ShardedDataset, StreamedDataset, shard_graphs
 from graphxai_data.build import build
 from graphxai_data.dataset import GraphXAIData
@@ -137,6 +136,15 @@ def test_a_single_graph_is_a_graph_like_any_other(root: Path, tmp_path: Path) ->
         assert isinstance(graph.smiles, str)
 
 
+class Written(GraphXAIDataset):
+    """The dataset in memory, of shards that no recipe describes."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        InMemoryDataset.__init__(self)
+        self.folder, self.manifest, self.split = folder, manifest, None
+        self._load()
+
+
 def shard_of(folder: Path, schema: Schema, records: list[GraphRecord], first: int) -> Path:
     path = folder / f"shard-{first:05d}.h5"
     with ShardWriter(path, schema, dataset="any", recipe_sha256="", seed=0) as writer:
@@ -157,7 +165,7 @@ def test_graphs_of_any_schema_are_those_of_the_dataset_in_memory(
         paths = [shard_of(Path(temporary), schema, *part) for part in parts]
         entries = tuple(shard_entry(ShardReader(path)) for path in paths)
         manifest = Manifest(1, "any", 0, len(records), half, "", "", {}, {}, entries, {}, {})
-        memory = LoadedShards(Path(temporary), manifest)
+        memory = Written(Path(temporary), manifest)
         for shard_kind in (lambda path: LoadedShard(ShardReader(path)), OpenShard):
             graphs = [
                 shard.cut(i).as_data()
@@ -243,13 +251,20 @@ def by_words(*stream: Any, count: int) -> list[int]:
     return sorted(range(count), key=lambda i: drawn[i])
 
 
-def test_the_order_stays_the_same_for_ever(root: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "piece", "reader"),
+    [((0, 1, 0, 0), slice(0, 40), 0), ((1, 2, 1, 3), slice(26, 33), 4)],
+)
+def test_the_order_stays_the_same_for_ever(
+    root: Path, place: tuple[int, int, int, int], piece: slice, reader: int
+) -> None:
     seed, epoch, size, shard_sizes = 5, 3, 4, [7, 7, 7, 7, 7, 5]
     coming = []
     for shard in by_words(seed, "streaming/shards", epoch, 0, count=6):
         graphs = by_words(seed, "streaming/graphs", epoch, shard, count=shard_sizes[shard])
         coming += [7 * shard + i for i in graphs]
-    drawn = words(seed, "streaming/buffer", epoch, 0, 40)
+    coming = coming[piece]
+    drawn = words(seed, "streaming/buffer", epoch, reader, len(coming))
     waiting, expected = coming[:size], []
     for item, word in zip(coming[size:], drawn, strict=False):
         expected.append(waiting[word % size])
@@ -257,7 +272,12 @@ def test_the_order_stays_the_same_for_ever(root: Path) -> None:
     last = drawn[-size:]
     expected += [waiting[i] for i in sorted(range(size), key=lambda i: last[i])]
     folder = root / "by-7" / "ba2motif" / "seed-0"
-    assert shuffled_ids(folder, epoch, shuffle_seed=seed, buffer=size) == expected
+    rank, ranks, worker, workers = place
+    with as_worker(worker, workers):
+        found = shuffled_ids(
+            folder, epoch, shuffle_seed=seed, buffer=size, rank=rank, world_size=ranks
+        )
+    assert found == expected
 
 
 def test_a_buffer_mixes_shards_and_without_it_shards_stay_together(root: Path) -> None:
