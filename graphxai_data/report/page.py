@@ -24,7 +24,7 @@ from graphxai_data.report.card import (
     statistics_rows,
 )
 from graphxai_data.report.charts import class_chart, histogram
-from graphxai_data.report.comparison_table import number, with_deviation
+from graphxai_data.report.comparison_table import explanation_cells
 from graphxai_data.report.croissant import CITE_AS, licence
 from graphxai_data.report.explained import Explained, explained
 from graphxai_data.report.packed import (
@@ -185,7 +185,7 @@ def _tables(
         "rings_plot": Markup(rings_plot(rings)) if rings and rings.scores else "",  # noqa: S704
         "rings_words": _rings_words(rings),
         "models": known.models,
-        "explainers": _explainer_rows(known),
+        "explainers": [[*explanation_cells(row), str(row["seeds"])] for row in known.table],
         "explainer_headers": _EXPLAINER_HEADERS,
         "shown": known.shown,
         "has_predictions": bool(known.predicted),
@@ -215,23 +215,6 @@ def _rings_words(rings: Measurement | None) -> str:
         "orange: without their structure; purple: without their features; grey: shortcuts and "
         "the control."
     )
-
-
-def _explainer_rows(known: Explained) -> list[list[str]]:
-    return [
-        [
-            row["explainer"],
-            row["model"],
-            with_deviation(row, "jaccard"),
-            number(row["paper"].get("jaccard")),
-            with_deviation(row, "auroc"),
-            number(row["paper"].get("auroc")),
-            with_deviation(row, "worst_class_jaccard"),
-            number(row.get("ms_per_graph")),
-            str(row["seeds"]),
-        ]
-        for row in known.table
-    ]
 
 
 def _gallery_words(packer: Packer, manifest: Manifest, known: Explained) -> str:
