@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import TwoSlopeNorm
+from matplotlib.colors import TwoSlopeNorm, to_rgba_array
 from matplotlib.figure import Figure
 from torch import nn
 
@@ -26,6 +26,8 @@ _SHOWN = 4
 _BETWEEN_LINES = 4.0
 _RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
 _COLOURS = {"ba2motif": "#1b6ca8", "dihalo": "#b2182b"}
+# How bright red, green and blue are.
+_LUMINANCE = np.array([0.299, 0.587, 0.114])
 # Text stays text, and no file tells when it was drawn: the same figure has the same bytes.
 _STYLE: Any = {"svg.hashsalt": "graphxai-data", "svg.fonttype": "none", "font.size": 9}
 _NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
@@ -157,12 +159,14 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
     if truth is None:
         paint = mpl.colormaps["RdBu_r"](norm(scores))
     else:
-        paint = np.where(truth, _RATIONALE, _OTHER)
+        paint = to_rgba_array(list(np.where(truth, _RATIONALE, _OTHER)))
     axes.scatter(
         points[:, 0], points[:, 1], c=paint, s=70, edgecolors="#555555", linewidths=0.6, zorder=2
     )
-    for point, text in zip(points, found.labels, strict=True):
-        axes.annotate(text, point, ha="center", va="center", fontsize=6, zorder=3)
+    dark = paint[:, :3] @ _LUMINANCE < 0.35
+    for point, text, on_dark in zip(points, found.labels, dark, strict=True):
+        colour = "white" if on_dark else "black"
+        axes.annotate(text, point, ha="center", va="center", fontsize=6, color=colour, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.08)
 
