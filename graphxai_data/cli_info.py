@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.console import json_option, print_table, print_text
+from graphxai_data.console import console, json_option, print_table
 from graphxai_data.errors import whole_number
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
     print_table(("statistic", "this build", "expected", "tolerance"), statistics_rows(manifest))
     rows = class_rows(manifest)
     largest = max(int(row[-1]) for row in rows)
-    bars = [[*row, bar(int(row[-1]) / largest)] for row in rows]
+    room = console().width - 10 - max(len(row[0]) for row in rows) - 8 * (len(SPLIT_NAMES) + 1)
+    bars = [[*row, bar(int(row[-1]) / largest, max(0, min(24, room)))] for row in rows]
     print_table(("class", *SPLIT_NAMES, "all", ""), bars)
     show_rings(manifest.load_recipe(), measured)
     for name, source in manifest.sources.items():
@@ -118,7 +119,8 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
         }
         click.echo(json.dumps(whole))
         return
-    print_text(graph_text(record))
+    out = console()
+    out.print(graph_text(record, min(76, out.width), colours=out.color_system is not None))
     edges = record.edge_index.shape[1]
     click.echo(f"graph {known['graph']}: {record.num_nodes} nodes, {edges} directed edges")
     for key in ("class", "split", "group", "smiles"):

@@ -95,10 +95,12 @@ def summary_of(dataset: str, rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def _place(row: Row) -> tuple[int, str, int]:
+def _place(row: Row) -> tuple[int, str, str, int]:
     """Where a row stands in a table."""
     order = [variant.name for variant in VARIANTS]
-    return order.index(row["explainer"]), row["model"], row["seed"]
+    explainer = row["explainer"]
+    place = order.index(explainer) if explainer in order else len(order)  # somebody else's
+    return place, explainer, row["model"], row["seed"]
 
 
 def deviation(values: Sequence[float]) -> float:

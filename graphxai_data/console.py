@@ -13,7 +13,6 @@ from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 Bar = Callable[..., None]
 
@@ -71,21 +70,17 @@ def progress_bar(title: str, unit: str) -> Iterator[Bar]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    off = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=off) as bar:
+    err = Console(stderr=True)
+    off = not err.is_terminal
+    with Progress(*columns, console=err, transient=True, disable=off) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total, text=title: bar.update(
             task, completed=done, total=total, description=text
         )
 
 
-def print_text(text: "Text") -> None:
-    """Text with colours on stdout; without, where that is no terminal."""
-    _console().print(text, soft_wrap=True)
-
-
-def _console() -> "Console":
+def console() -> "Console":
+    """Stdout; colours are left out where it is no terminal."""
     from rich.console import Console
 
     # A pipe has no width: there, lines are as long as they need to be.
@@ -104,10 +99,9 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], wrap: boo
         table.add_column(header, no_wrap=not wrap)
     for row in rows:
         table.add_row(*row)
-    console = _console()
+    out = console()
     if not wrap:
-        console.width = max(
-            console.width,
-            Measurement.get(console, console.options.update(width=10_000), table).maximum,
+        out.width = max(
+            out.width, Measurement.get(out, out.options.update(width=10_000), table).maximum
         )
-    console.print(table)
+    out.print(table)

@@ -55,13 +55,27 @@ def data_card(
             ],
         ),
         *_sources(manifest),
-        "Same graphs again: `graphxai-data build` with this recipe (it is in `manifest.json`), "
-        f"`--seed {manifest.seed} --graphs {manifest.graphs}`"
-        + ("" if manifest.has_usual_sources else " and the file above as `--source`")
-        + ". "
+        f"Same graphs again: {again_words(manifest)}. "
         "Proof of every label and mask: `graphxai-data verify --full` on this folder.",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def again_words(manifest: Manifest) -> str:
+    """How to build the same graphs again."""
+    return (
+        "`graphxai-data build` with this recipe (it is in `manifest.json`), "
+        f"`--seed {manifest.seed} --graphs {manifest.graphs}`"
+        + ("" if manifest.has_usual_sources else " and the file above as `--source`")
+    )
+
+
+def mode_rows(found: Measurement) -> list[list[str]]:
+    """For each mode: what it is, and the mean and deviation of its scores."""
+    return [
+        [mode, kind_of_mode(mode), f"{np.mean(values):.3f}", f"{np.std(values):.3f}"]
+        for mode, values in found.scores.items()
+    ]
 
 
 def classes_of_nodes(manifest: Manifest) -> bool:
@@ -145,10 +159,6 @@ def _rings(recipe: Recipe, found: Measurement | None) -> list[str]:
         return [table, "Measure with `graphxai-data rings` on this folder."]
     if not found.scores:
         return [table]
-    scores = [
-        [mode, kind_of_mode(mode), f"{np.mean(values):.3f}", f"{np.std(values):.3f}"]
-        for mode, values in found.scores.items()
-    ]
     how = {
         "quick": "linear probes on untrained embeddings (Weisfeiler–Leman colours, or random "
         "message passing), cross-validated, groups kept together",
@@ -163,7 +173,7 @@ def _rings(recipe: Recipe, found: Measurement | None) -> list[str]:
         table,
         f"{found.graphs} graphs; {how[found.depth]}; {runs} runs a mode; score: {found.score}.",
         f"![scores of every mode]({PLOT_NAME})",
-        markdown_table(["mode", "kind", "mean", "standard deviation"], scores),
+        markdown_table(["mode", "kind", "mean", "standard deviation"], mode_rows(found)),
         *complementarity,
     ]
 

@@ -69,6 +69,9 @@ def _inline(figure: Figure, title: str) -> str:
     svg = content.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    # Several charts share a page, and no id may be there twice.
+    prefix = re.sub(r"\W+", "-", title)
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", svg)
     for stand_in, variable in _EXCHANGED.items():
         svg = svg.replace(stand_in, variable)
     return svg.replace("<svg", f'<svg role="img" aria-label="{title}"', 1)

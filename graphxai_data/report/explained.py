@@ -5,7 +5,8 @@ that it prints, and explanation files. Without any, the shipped models of the da
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,14 @@ import torch
 from torch import nn
 
 from graphxai_data.batches import BatchLoader
-from graphxai_data.checkpoint import CARD, Card, Shape, load_checkpoint, read_card
+from graphxai_data.checkpoint import (
+    CARD,
+    Card,
+    Shape,
+    check_fits,
+    load_checkpoint,
+    read_card,
+)
 from graphxai_data.comparison import summary_of
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError
@@ -27,12 +35,13 @@ from graphxai_data.explain.variants import Variant, chosen_variants, variants_fo
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import jaccard_at_k
 from graphxai_data.resources import shipped
-from graphxai_data.scores import Truth, scored_by
+from graphxai_data.scores import Truth, scored_by, scored_from_file
 from graphxai_data.study import RESULTS, groups
 
 # Of explainers that take no time, those that the paper compares.
 _USUAL = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
 _FLOOR_AND_CEILING = ("random", "oracle")
+_OTHERS = "That is done for test graphs and a sample of others."
 
 Row = dict[str, Any]
 Told = Callable[[int, int, str], None]
@@ -46,6 +55,7 @@ class Shown:
         title: for people.
         what: one line more.
         model: whose predictions are explained, a key of `Explained.predicted`; None for none.
+        others: why there are no scores of other graphs.
         scores: of the nodes of some graphs, by the graph's number.
         jaccard: of the same graphs, where their rationale is known.
     """
@@ -53,6 +63,7 @@ class Shown:
     title: str
     what: str
     model: str | None
+    others: str
     scores: dict[int, npt.NDArray[np.float64]]
     jaccard: dict[int, float] = field(default_factory=dict)
 
@@ -76,9 +87,10 @@ class Explained:
 
 @dataclass
 class _Found:
-    """What the files that were given hold."""
+    """What the files that were given hold; `labels` are models' names in tables, by weights."""
 
     folders: list[Path] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
     files: list[tuple[Path, ScoreFile]] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
 
@@ -119,12 +131,17 @@ def explained(
             )
         return Explained()
     page = _Page(dataset, sample, told)
-    for path in dict.fromkeys(found.folders):
-        page.add_model(path, wanted, force=not evaluations)
+    for path in found.folders:
+        page.add_model(path, wanted, found.labels, force=not evaluations)
     for path, file in found.files:
         page.add_file(path, file)
     page.add_floor([v for v in variants_for(None, recipe) if v in wanted])
+    if explainers and "all" not in explainers:
+        page.refuse_unused(wanted)
     page.result.table = summary_of(manifest.dataset, _merged(found.rows, page.rows))
+    for row in page.result.table:
+        if row["model"] in page.foreign:  # it may have been trained on what it is measured on
+            row["paper"] = {}
     return page.result
 
 
@@ -144,28 +161,41 @@ class _Page:
         test = dataset.get_idx_split()["test"]
         others = sorted(set(sample) - set(test.tolist()))
         self.test, self.parts = dataset[test], [dataset[test], dataset[others]]
+        self.foreign: set[str] = set()
         self._model_of_weights: dict[str, str] = {}
+        self._shown_variants: set[str] = set()
 
     @cached_property
     def _truth(self) -> Truth | None:
         return Truth.of(self.test) if self.dataset.has_rationale and len(self.test) else None
 
-    def add_model(self, folder: Path, wanted: Sequence[Variant], force: bool) -> None:
+    def add_model(
+        self, folder: Path, wanted: Sequence[Variant], labels: dict[str, str], force: bool
+    ) -> None:
         """Predictions of a model, and what the explainers that are for it make of them."""
         model, card = load_checkpoint(folder)
-        _check(card, self.dataset, folder, force)
-        name = _name_of(card, self.result.predicted)
+        if card.shape != Shape.of(self.dataset) or not force:
+            check_fits(card, self.dataset, folder)
+        name = f"{card.model}-{card.data.dataset}" + (f", seed {card.seed}" if card.seed else "")
+        if name in self.result.predicted:
+            name += f" ({folder})"
+        kind = labels.get(card.weights_sha256, card.model)
+        if card.data.content_sha256 != self.dataset.manifest.content_sha256:
+            kind += " of another build"
+            self.foreign.add(kind)
         self._model_of_weights[card.weights_sha256] = name
         self.result.predicted[name] = self._predictions(model)
         self.result.models.append(_about(name, card, self.dataset.manifest))
         variants = [v for v in variants_for(model, self._recipe) if v in wanted]
-        self._add(variants, model, name, card.model, card.seed)
+        self._add(variants, model, name, kind, card.seed)
 
     def add_floor(self, variants: Sequence[Variant]) -> None:
-        """What looks at no model; the lower and upper bound are for the table only."""
-        if self.dataset.has_rationale:
-            self._add(variants, None, None, "-", 0)
-            for variant in chosen_variants(_FLOOR_AND_CEILING):
+        """What looks at no model; the lower and upper bound are for the table at least."""
+        if not self.dataset.has_rationale:
+            return
+        self._add(variants, None, None, "-", 0)
+        for variant in chosen_variants(_FLOOR_AND_CEILING):
+            if variant not in variants and len(self.test):
                 (scored,) = scored_by([variant], None, self.test).values()
                 self._measure(variant.name, scored, "-", 0)
 
@@ -182,7 +212,24 @@ class _Page:
                 raise InputError(
                     f"{path}: {len(scores[graph])} nodes in graph {graph}, expected {nodes}"
                 )
-        self._show(file.explainer, f"from {path.name}", model, scores)
+        title = file.explainer
+        if _full(title, model) in {shown.title for shown in self.result.shown}:
+            title += f" ({path.name})"
+        others = f"It is not among those in {path.name}."
+        self._show(title, f"scores in {path.name}", model, others, scores)
+        if self._truth is not None and set(self._truth.graph_id.tolist()) <= scores.keys():
+            of_test = scored_from_file(file, self.test, self._truth)
+            self._measure(title, of_test, model or "-", 0)
+
+    def refuse_unused(self, wanted: Sequence[Variant]) -> None:
+        """An `InputError` for an explainer that was asked for and is for none of the models."""
+        for variant in wanted:
+            if variant.name not in self._shown_variants:
+                models = ", ".join(self.result.predicted) or "no model"
+                raise InputError(
+                    f"explainer '{variant.name}' is not for '{self.dataset.name}' with {models}: "
+                    f"{variant.what}"
+                )
 
     def _add(
         self,
@@ -205,7 +252,8 @@ class _Page:
                     if part is self.parts[0]:
                         self._measure(variant.name, scored[variant.name], kind, seed, name)
             for variant in group:
-                self._show(variant.name, variant.what, name, scores[variant.name])
+                self._shown_variants.add(variant.name)
+                self._show(variant.name, variant.what, name, _OTHERS, scores[variant.name])
 
     def _measure(
         self, explainer: str, scored: Any, kind: str, seed: int, name: str | None = None
@@ -222,7 +270,12 @@ class _Page:
         self.rows.append(row | measured(explainer, scored, self._truth))
 
     def _show(
-        self, title: str, what: str, model: str | None, scores: dict[int, npt.NDArray[Any]]
+        self,
+        title: str,
+        what: str,
+        model: str | None,
+        others: str,
+        scores: dict[int, npt.NDArray[Any]],
     ) -> None:
         jaccard = {}
         if self.dataset.has_rationale:
@@ -230,8 +283,7 @@ class _Page:
                 graph: jaccard_at_k(found, self.dataset[graph].node_mask.numpy())
                 for graph, found in scores.items()
             }
-        full = f"{title} of {model}" if model else title
-        self.result.shown.append(Shown(full, what, model, scores, jaccard))
+        self.result.shown.append(Shown(_full(title, model), what, model, others, scores, jaccard))
 
     def _predictions(self, model: nn.Module) -> dict[int, int]:
         predicted: dict[int, int] = {}
@@ -248,36 +300,31 @@ class _Page:
         return self.dataset.manifest.load_recipe()
 
 
+def _full(title: str, model: str | None) -> str:
+    return f"{title} of {model}" if model else title
+
+
 def _by_graph(part: GraphXAIDataset, scores: npt.NDArray[Any]) -> dict[int, npt.NDArray[Any]]:
     sizes = [part[i].num_nodes for i in range(len(part))]
     ids = [int(part[i].graph_id) for i in range(len(part))]
     return dict(zip(ids, np.split(scores, np.cumsum(sizes)[:-1]), strict=True))
 
 
-def _check(card: Card, dataset: GraphXAIDataset, folder: Path, force: bool) -> None:
-    """A model that was asked for has to be one for this very build; a shipped one for its kind."""
-    from graphxai_data.checkpoint import check_fits
-
-    if card.shape != Shape.of(dataset) or not force:
-        check_fits(card, dataset, folder)
-
-
-def _name_of(card: Card, taken: dict[str, Any]) -> str:
-    name = f"{card.model}-{card.data.dataset}"
-    name += f", seed {card.seed}" if card.seed or name in taken else ""
-    return name
-
-
 def _about(name: str, card: Card, manifest: Manifest) -> str:
     test = card.scores.get("test", {})
-    scores = f"accuracy {test['accuracy']:.3f}, macro F1 {test['f1']:.3f} on its test graphs"
+    known = [
+        f"{words} {test[key]:.3f}"
+        for key, words in (("accuracy", "accuracy"), ("f1", "macro F1"), ("roc_auc", "ROC AUC"))
+        if key in test
+    ]
+    scores = f"{', '.join(known)} on its test graphs" if known else "it says no scores"
     build = (
         "trained on this build"
         if card.data.content_sha256 == manifest.content_sha256
         else f"trained on another build of this recipe (seed {card.data.seed}, content "
         f"{card.data.content_sha256[:12]}…), so that some graphs here may be its training graphs"
     )
-    return f"{name}: {build}; {scores if test else 'no scores'}"
+    return f"{name}: {build}; {scores}"
 
 
 def _merged(kept: list[Row], now: list[Row]) -> list[Row]:
@@ -288,18 +335,27 @@ def _merged(kept: list[Row], now: list[Row]) -> list[Row]:
 
 def _read(evaluations: Sequence[str | Path], manifest: Manifest) -> _Found:
     found = _Found()
+    seen: set[tuple[str, int]] = set()
     for given in evaluations:
         path = Path(given).expanduser()
-        if path.is_dir():
-            found.folders.append(path)
-            if (path / RESULTS).is_file():
-                found.rows += _rows_of(path / RESULTS, manifest, found)
-        elif path.suffix in (".h5", ".hdf5"):
+        if path.suffix in (".h5", ".hdf5") and path.is_file():
             file = ScoreFile.load(path)
             _same_build(path, file.content_sha256, manifest)
             found.files.append((path, file))
+        elif path.is_dir() or (path.is_file() and (path.parent / CARD).is_file()):
+            folder = path if path.is_dir() else path.parent
+            card = read_card(folder)
+            if card.weights_sha256 in found.labels:
+                continue  # a folder and its file, or copies, are one model
+            # Models of one kind and different seeds are a row; others of that seed are another.
+            again = (card.model, card.seed) in seen
+            label = f"{card.model} ({folder})" if again else card.model
+            seen.add((card.model, card.seed))
+            found.labels[card.weights_sha256] = label
+            found.folders.append(folder)
+            found.rows += _kept_rows(folder / RESULTS, label, manifest)
         elif path.is_file():
-            found.rows += _rows_of(path, manifest, found)
+            found.rows += _printed_rows(path, manifest)
         else:
             raise InputError(
                 f"{path}: no such file; expected what `graphxai-data evaluate` leaves: a model "
@@ -308,24 +364,54 @@ def _read(evaluations: Sequence[str | Path], manifest: Manifest) -> _Found:
     return found
 
 
-def _rows_of(path: Path, manifest: Manifest, found: _Found) -> list[Row]:
-    """The rows in a file of what is kept beside a model, or of `evaluate --json`."""
-    try:
+def _kept_rows(path: Path, label: str, manifest: Manifest) -> list[Row]:
+    """What is kept beside a model of its explanations of test graphs, if anything is."""
+    if not path.is_file():
+        return []
+    card = read_card(path.parent)
+    with _explained_errors(path):
         whole = json.loads(path.read_text(encoding="utf-8"))
-        if "splits" in whole:
-            if path.parent not in found.folders:
-                found.folders.append(path.parent)
-            card = read_card(path.parent)
-            _same_build(path, whole["of"]["content_sha256"], manifest)
-            who = {"model": card.model, "seed": card.seed}
-            test = card.scores.get("test", {})
-            scores = {key: test[key] for key in ("accuracy", "f1") if key in test}
-            kept = whole["splits"].get("test", {})
-            rows = [{**who, "explainer": name, **scores, **row} for name, row in kept.items()]
-        else:
-            _same_build(path, whole["content_sha256"], manifest)
-            rows = whole["rows"]
-        summary_of(manifest.dataset, rows)  # or what is no table of explainers fails here
+        _same_build(path, whole["of"]["content_sha256"], manifest)
+        if whole["of"]["weights_sha256"] != card.weights_sha256:
+            raise InputError(
+                f"{path}: about other weights than the model's beside it; evaluate it again"
+            )
+        test = card.scores.get("test", {})
+        who: Row = {"model": label, "seed": card.seed}
+        who |= {key: test[key] for key in ("accuracy", "f1") if key in test}
+        kept = whole["splits"].get("test", {})
+        rows = [{**who, "explainer": name, **row} for name, row in kept.items()]
+        return _checked(rows, manifest)
+
+
+def _printed_rows(path: Path, manifest: Manifest) -> list[Row]:
+    """The rows of what `evaluate --json` printed."""
+    with _explained_errors(path):
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(whole, list):
+            raise InputError(
+                f"{path}: a table of explanation files, which does not say what build it is of; "
+                "give the explanation files themselves"
+            )
+        _same_build(path, whole["content_sha256"], manifest)
+        if whole["split"] != "test":
+            raise InputError(
+                f"{path}: about {whole['split']} graphs; a page compares explainers on test graphs"
+            )
+        return _checked(whole["rows"], manifest)
+
+
+def _checked(rows: list[Row], manifest: Manifest) -> list[Row]:
+    """The numbers and words of rows, without curves; an error for what is no table of them."""
+    plain = [{k: v for k, v in row.items() if not isinstance(v, dict | list)} for row in rows]
+    summary_of(manifest.dataset, plain)
+    return plain
+
+
+@contextmanager
+def _explained_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -333,7 +419,6 @@ def _rows_of(path: Path, manifest: Manifest, found: _Found) -> list[Row]:
             f"{path}: neither an {RESULTS} beside a model nor the output of `evaluate --json` "
             f"({type(error).__name__}: {error})"
         ) from None
-    return list(rows)
 
 
 def _same_build(path: Path, content_sha256: str, manifest: Manifest) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.colors import TwoSlopeNorm
+from matplotlib.colors import TwoSlopeNorm, to_rgba_array
 from matplotlib.figure import Figure
 from torch import nn
 
@@ -26,6 +26,8 @@ _SHOWN = 4
 _BETWEEN_LINES = 4.0
 _RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
 _COLOURS = {"ba2motif": "#1b6ca8", "dihalo": "#b2182b"}
+# How bright red, green and blue are.
+_LUMINANCE = np.array([0.299, 0.587, 0.114])
 # Text stays text, and no file tells when it was drawn: the same figure has the same bytes.
 _STYLE: Any = {"svg.hashsalt": "graphxai-data", "svg.fonttype": "none", "font.size": 9}
 _NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
@@ -106,27 +108,32 @@ def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
         scores: [n] of nodes, or None.
         title: above the scores.
     """
-    truth = _on_cpu(data, "node_mask")
-    found = (
-        None
-        if scores is None
-        else checked_scores(as_array(scores), np.array([0, data.num_nodes]), "scores")
-    )
-    panels = [kind for kind, there in (("truth", found is None or truth is not None),
-                                       ("scores", found is not None)) if there]  # fmt: skip
+    truth, name = _highlighted(data)
+    panels: list[tuple[str, Any]] = [] if scores is not None and truth is None else [(name, None)]
+    if scores is not None:
+        whole = np.array([0, data.num_nodes])
+        panels.append((title or "scores", checked_scores(as_array(scores), whole, "scores")))
     with mpl.rc_context(_STYLE):
         figure = Drawing(figsize=(3.4 * len(panels), 3.6), layout="constrained")
-        for axes, kind in zip(
-            figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
-        ):
-            if kind == "truth" or found is None:
+        grid = figure.subplots(1, len(panels), squeeze=False)
+        for axes, (above, found) in zip(grid[0], panels, strict=True):
+            if found is None:
                 shown = np.zeros(data.num_nodes, bool) if truth is None else truth
                 draw_graph(axes, data, shown.astype(float), shown)
-                axes.set_title("graph" if truth is None else "rationale")
             else:
                 draw_graph(axes, data, found, None)
-                axes.set_title(title or "scores")
+            axes.set_title(above)
     return figure
+
+
+def _highlighted(data: Any) -> tuple[npt.NDArray[np.bool_] | None, str]:
+    """Nodes that are painted, and what they are: the rationale, or a class of nodes."""
+    if (mask := _on_cpu(data, "node_mask")) is not None:
+        return mask, "rationale"
+    y = _on_cpu(data, "y")
+    if y is not None and len(y) == data.num_nodes > 1:
+        return y > 0, "nodes of class 1 and above"
+    return None, "graph"
 
 
 def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:
@@ -142,8 +149,9 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
             axes.imshow(scores[segments], cmap="RdBu_r", vmin=-largest, vmax=largest)
         else:  # the digit as the model sees it
             axes.imshow(data.x[:, 0].cpu().numpy()[segments], cmap="gray_r", vmin=0, vmax=1)
-        inside = data.node_mask.cpu().numpy()[segments].astype(float)
-        axes.contour(inside, levels=[0.5], colors=_RATIONALE, linewidths=1.2)
+        if (mask := _on_cpu(data, "node_mask")) is not None:
+            inside = mask[segments].astype(float)
+            axes.contour(inside, levels=[0.5], colors=_RATIONALE, linewidths=1.2)
         return
     found = sketch(
         data.edge_index.cpu().numpy(),
@@ -157,12 +165,14 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
     if truth is None:
         paint = mpl.colormaps["RdBu_r"](norm(scores))
     else:
-        paint = np.where(truth, _RATIONALE, _OTHER)
+        paint = to_rgba_array(list(np.where(truth, _RATIONALE, _OTHER)))
     axes.scatter(
         points[:, 0], points[:, 1], c=paint, s=70, edgecolors="#555555", linewidths=0.6, zorder=2
     )
-    for point, text in zip(points, found.labels, strict=True):
-        axes.annotate(text, point, ha="center", va="center", fontsize=6, zorder=3)
+    dark = paint[:, :3] @ _LUMINANCE < 0.35
+    for point, text, on_dark in zip(points, found.labels, dark, strict=True):
+        colour = "white" if on_dark else "black"
+        axes.annotate(text, point, ha="center", va="center", fontsize=6, color=colour, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.08)
 

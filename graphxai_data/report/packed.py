@@ -137,7 +137,8 @@ class Packer:
         graphs: of the build.
         overview: of the build.
         explanations: the scores of each explainer, by graph.
-        limit: characters that all pieces together may have.
+        limit: characters that all pieces together may have; the first is there all the same.
+        per_piece: graphs a piece.
         labels: what is written on nodes; found while packing.
         held: the graphs that are packed.
     """
@@ -146,14 +147,15 @@ class Packer:
     overview: Overview
     explanations: Sequence[Scores]
     limit: int
+    per_piece: int = GRAPHS_A_PIECE
     labels: list[str] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
 
     def pieces(self, order: Ints, drawn: Sequence[int]) -> Iterator[str]:
         """Pieces with the graphs in this order; those `drawn` have a drawing of RDKit's, too."""
         with_svg, length = set(drawn), 0
-        for first in range(0, len(order), GRAPHS_A_PIECE):
-            chosen = order[first : first + GRAPHS_A_PIECE].tolist()
+        for first in range(0, len(order), self.per_piece):
+            chosen = order[first : first + self.per_piece].tolist()
             piece = self._piece(chosen, with_svg)
             length += len(piece)
             if length > self.limit and self.held:
@@ -249,7 +251,7 @@ def _scores_of(
         for i, record, scale in zip(chosen, records, largest, strict=True)
     ]
     return {
-        f"scale_{k}": np.array(largest, np.float32),
+        f"scale_{k}": np.array(largest, np.float64),
         f"scores_{k}": np.rint(np.concatenate(relative) * SCORES).astype(np.int16),
     }
 

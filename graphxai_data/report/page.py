@@ -1,6 +1,9 @@
 """`report.html`: one page, sufficient in itself, that shows what is in a build."""
 
+import base64
+import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
@@ -8,27 +11,28 @@ from typing import Any
 
 import jinja2
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from graphxai_data.disk import explained_disk_errors, write_atomically
-from graphxai_data.errors import CheckFailedError
+from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import Manifest, reference_verdict
-from graphxai_data.recipe import Recipe
+from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.report.card import (
+    again_words,
     class_rows,
     classes_of_nodes,
+    mode_rows,
     rejected_lines,
     rings_rows,
     statistics_rows,
 )
 from graphxai_data.report.charts import class_chart, histogram
-from graphxai_data.report.comparison_table import number, with_deviation
+from graphxai_data.report.comparison_table import explanation_cells
 from graphxai_data.report.croissant import CITE_AS, licence
 from graphxai_data.report.explained import Explained, explained
 from graphxai_data.report.packed import (
-    GRAPHS_A_PIECE,
     PLACES,
     SCORES,
     Graphs,
@@ -75,6 +79,7 @@ def write_report(
         told: progress: how much is done, how much there is, and what is being done.
     """
     folder = Path(folder).expanduser()
+    path = _checked_place(folder / PAGE_NAME if out is None else Path(out).expanduser())
     manifest = Manifest.load(folder)
     recipe = manifest.load_recipe()
     proof = _verified(folder, manifest) if check else "This build was not verified for this page."
@@ -88,6 +93,7 @@ def write_report(
         pieces.append(piece)
         if told:
             told(len(packer.held), manifest.graphs, "drawing graphs")
+    script = _asset("report.js")
     page = _template().render(
         **_tables(folder, manifest, recipe, overview, known),
         proof=proof,
@@ -96,9 +102,9 @@ def write_report(
         index=_index(packer, known),
         pieces=pieces,
         css=Markup(_asset("report.css")),  # noqa: S704 - our own file
-        js=Markup(_asset("report.js")),  # noqa: S704 - our own file
+        js=Markup(script),  # noqa: S704 - our own file
+        js_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
-    path = folder / PAGE_NAME if out is None else Path(out).expanduser()
     with explained_disk_errors(path.parent, "--out", "the build"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, page.encode())
@@ -122,11 +128,15 @@ def _verified(folder: Path, manifest: Manifest) -> str:
         )
     prover = generator_module(manifest.load_recipe().generator).Prover
     proven = min(manifest.graphs, getattr(prover, "sample", manifest.graphs))
-    how_many = "every graph" if proven == manifest.graphs else f"{proven:,} graphs"
-    return (
+    words = (
         "Verified when this page was made: every file, digest and invariant, and by independent "
-        f"code the label{_and_mask(manifest)} of {how_many}. `graphxai-data verify --full` proves "
-        "all of them, and draws each again from its seed."
+        f"code the label{_and_mask(manifest)} of "
+    )
+    if proven == manifest.graphs:
+        return f"{words}every graph. `graphxai-data verify --full` draws each again from its seed."
+    return (
+        f"{words}{proven:,} graphs. `graphxai-data verify --full` proves all of them, and draws "
+        "each again from its seed."
     )
 
 
@@ -160,7 +170,7 @@ def _tables(
             ("edges a graph", f"{facts['edges_mean']:.1f}"),
             ("RINGS P1 / P2", f"{rings.p1} / {rings.p2}" if rings else "not measured"),
         ],
-        "sections": [s for s in sections if s[0] != "explainers" or known.table],
+        "sections": [s for s in sections if s[0] != "explainers" or known.table or known.models],
         "statistics": statistics_rows(manifest),
         "nodes_chart": Markup(  # noqa: S704 - drawn by us
             histogram(
@@ -184,21 +194,39 @@ def _tables(
         "rings": rings_rows(recipe, rings),
         "rings_plot": Markup(rings_plot(rings)) if rings and rings.scores else "",  # noqa: S704
         "rings_words": _rings_words(rings),
+        "modes": mode_rows(rings) if rings else [],
         "models": known.models,
-        "explainers": _explainer_rows(known),
+        "explainers": [[*explanation_cells(row), str(row["seeds"])] for row in known.table],
         "explainer_headers": _EXPLAINER_HEADERS,
         "shown": known.shown,
         "has_predictions": bool(known.predicted),
         "has_rationale": overview.schema.has_rationale,
         "reference": reference_verdict(manifest),
         "versions": ", ".join(f"{name} {v}" for name, v in manifest.versions.items()),
-        "command": f"graphxai-data build {manifest.dataset} --seed {manifest.seed} "
-        f"--graphs {manifest.graphs}",
+        "command": _command(manifest),
+        "again": again_words(manifest),
         "rejected": rejected_lines(manifest),
         "shards": [[s.name, f"{s.graphs:,}", s.sha256] for s in manifest.shards],
         "licence": f"Licence of the data: {licence(manifest)}",
         "citation": f"Please cite: {CITE_AS}.",
     }
+
+
+def _checked_place(path: Path) -> Path:
+    """Where a page may be written: nothing of a build is ever in its way."""
+    if path.is_dir() or path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out: expected the name of a file that ends in .html, got '{path}'")
+    return path
+
+
+def _command(manifest: Manifest) -> str:
+    """What builds the same graphs again, where a name says which recipe is meant."""
+    name = manifest.dataset
+    if name not in shipped_names() or Recipe.load(name).sha256 != manifest.recipe_sha256:
+        return ""
+    if not manifest.has_usual_sources:
+        return ""
+    return f"graphxai-data build {name} --seed {manifest.seed} --graphs {manifest.graphs}"
 
 
 def _unit(of_nodes: bool) -> str:
@@ -215,23 +243,6 @@ def _rings_words(rings: Measurement | None) -> str:
         "orange: without their structure; purple: without their features; grey: shortcuts and "
         "the control."
     )
-
-
-def _explainer_rows(known: Explained) -> list[list[str]]:
-    return [
-        [
-            row["explainer"],
-            row["model"],
-            with_deviation(row, "jaccard"),
-            number(row["paper"].get("jaccard")),
-            with_deviation(row, "auroc"),
-            number(row["paper"].get("auroc")),
-            with_deviation(row, "worst_class_jaccard"),
-            number(row.get("ms_per_graph")),
-            str(row["seeds"]),
-        ]
-        for row in known.table
-    ]
 
 
 def _gallery_words(packer: Packer, manifest: Manifest, known: Explained) -> str:
@@ -269,7 +280,7 @@ def _meta(manifest: Manifest, recipe: Recipe, packer: Packer, known: Explained) 
         "side": SIDE,
         "places": PLACES,
         "scores": SCORES,
-        "per_piece": GRAPHS_A_PIECE,
+        "per_piece": packer.per_piece,
         "pixels": segments[0][0] if segments else 0,
         "held": len(packer.held),
         "held_words": _held_words(packer, manifest),
@@ -282,6 +293,7 @@ def _meta(manifest: Manifest, recipe: Recipe, packer: Packer, known: Explained) 
                 "title": shown.title,
                 "what": f"{shown.title}: {shown.what}.",
                 "model": None if shown.model is None else models.index(shown.model),
+                "others": shown.others,
             }
             for shown in known.shown
         ],
@@ -316,7 +328,13 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined
     )
+    environment.filters["code"] = _with_code
     return environment.get_template("report.html")
+
+
+def _with_code(text: str) -> Markup:
+    """Text with what stands between backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 
 def _asset(name: str) -> str:

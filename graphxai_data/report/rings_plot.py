@@ -1,5 +1,6 @@
 """The plot of a RINGS measurement: the scores of every mode, the original on top."""
 
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,8 @@ def rings_plot(found: Measurement) -> str:
     height = (len(found.scores) + 2) * _ROW
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_LEFT + _WIDTH + 70} {height}" '
-        f'width="{_LEFT + _WIDTH + 70}" height="{height}" font-family="sans-serif" font-size="13">',
+        f'width="{_LEFT + _WIDTH + 70}" height="{height}" font-family="sans-serif" font-size="13" '
+        'role="img" aria-label="Scores of every mode">',
         f'<rect width="{_LEFT + _WIDTH + 70}" height="{height}" fill="white"/>',
     ]
     bottom = len(found.scores) * _ROW + 8
@@ -48,7 +50,9 @@ def rings_plot(found: Measurement) -> str:
         middle = row * _ROW + 18
         colour = _COLOURS.get(kind_of_mode(mode), "#666")
         mean = _LEFT + _WIDTH * float(np.mean(scores))
-        parts.append(f'<text x="{_LEFT - 10}" y="{middle + 4}" text-anchor="end">{mode}</text>')
+        parts.append(
+            f'<text x="{_LEFT - 10}" y="{middle + 4}" text-anchor="end">{escape(mode)}</text>'
+        )
         parts += [
             f'<circle cx="{_LEFT + _WIDTH * score:.1f}" cy="{middle}" r="4" fill="{colour}" '
             'fill-opacity="0.35"/>'
@@ -62,5 +66,7 @@ def rings_plot(found: Measurement) -> str:
             f'<text x="{_LEFT + _WIDTH + 14}" y="{middle + 4}">{np.mean(scores):.3f}</text>'
         )
     centre = _LEFT + _WIDTH / 2
-    parts.append(f'<text x="{centre}" y="{bottom + 36}" text-anchor="middle">{found.score}</text>')
+    parts.append(
+        f'<text x="{centre}" y="{bottom + 36}" text-anchor="middle">{escape(found.score)}</text>'
+    )
     return "\n".join([*parts, "</svg>"]) + "\n"

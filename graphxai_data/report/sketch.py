@@ -56,14 +56,14 @@ def sketch(
     """Lay out a graph.
 
     Args:
-        edge_index: [2, m] both directions of every edge.
+        edge_index: [2, m] one direction of every edge, or both.
         nodes: how many there are.
         smiles: of a molecule.
         smiles_atom: [n] which atom of it a node is, hydrogens last; as they come if None.
         with_svg: have RDKit draw a molecule, too.
     """
-    ends = np.asarray(edge_index, np.int64)
-    edges = ends[:, ends[0] < ends[1]].T
+    ends = np.sort(np.asarray(edge_index, np.int64), axis=0)
+    edges = np.unique(ends[:, ends[0] < ends[1]].T.reshape(-1, 2), axis=0)
     if smiles is not None:
         atoms = np.arange(nodes) if smiles_atom is None else np.asarray(smiles_atom, np.int64)
         drawn = _molecule(smiles, atoms, edges, with_svg)
@@ -126,10 +126,11 @@ def _fitted(places: Points) -> Points:
 
 def _molecule(smiles: str, atoms: Ints, edges: Ints, with_svg: bool) -> Sketch | None:
     """A molecule as RDKit depicts it; None where it does not understand the SMILES any more."""
-    from rdkit import Chem
+    from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
 
-    molecule: Any = Chem.MolFromSmiles(smiles)
+    with rdBase.BlockLogs():  # what it does not understand is drawn as a graph
+        molecule: Any = Chem.MolFromSmiles(smiles)
     if molecule is None:
         return None
     Chem.Kekulize(molecule, clearAromaticFlags=True)

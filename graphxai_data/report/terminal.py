@@ -33,15 +33,21 @@ def sparkline(counts: Counts, width: int = 60) -> str:
     return "".join(_LEVELS[level - 1] if level else " " for level in levels)
 
 
-def graph_text(record: GraphRecord, width: int = 76) -> Text:
-    """One graph, its rationale in orange."""
+def graph_text(record: GraphRecord, width: int = 76, colours: bool = True) -> Text:
+    """One graph.
+
+    Args:
+        record: the graph.
+        width: characters a line, at most; digits take 56, or 28 where there is less room.
+        colours: its rationale is orange; without them, atoms of a rationale have a star.
+    """
     if "segments" in record.meta:
-        return _digit(record)
-    return _drawing(record, width)
+        return _digit(record, 2 if width >= 2 * record.meta["segments"].shape[1] else 1)
+    return _drawing(record, width, colours)
 
 
-def _digit(record: GraphRecord) -> Text:
-    """Two characters a pixel, darker where there is more ink."""
+def _digit(record: GraphRecord, characters: int) -> Text:
+    """Some characters a pixel, darker where there is more ink."""
     text = Text()
     inside = record.rationale
     for row in record.meta["segments"]:
@@ -49,12 +55,12 @@ def _digit(record: GraphRecord) -> Text:
             shade = _SHADES[round(float(record.x[node, 0]) * (len(_SHADES) - 1))]
             # What the rationale has of no ink is seen all the same.
             shade = "·" if shade == " " and inside[node] else shade
-            text.append(shade * 2, _RATIONALE if inside[node] else "")
+            text.append(shade * characters, _RATIONALE if inside[node] else "")
         text.append("\n")
     return text
 
 
-def _drawing(record: GraphRecord, width: int) -> Text:
+def _drawing(record: GraphRecord, width: int, colours: bool) -> Text:
     """Edges in dots of Braille, nodes as letters or circles."""
     meta, mask = record.meta, record.node_mask
     found = sketch(record.edge_index, record.num_nodes, meta.get("smiles"), meta.get("smiles_atom"))
@@ -68,7 +74,7 @@ def _drawing(record: GraphRecord, width: int) -> Text:
         line = np.rint(np.linspace(points[a], points[b], steps)).astype(int)
         dots[np.clip(line[:, 1], 0, 4 * rows - 1), np.clip(line[:, 0], 0, 2 * width - 1)] = True
     cells = (dots.reshape(rows, 4, width, 2).transpose(0, 2, 1, 3) * _DOTS).sum(axis=(2, 3))
-    letters = _letters(record, found.labels)
+    letters = _letters(record, found.labels, starred=not colours)
     at = {}
     for v, (x, y) in enumerate(np.rint(points).astype(int).tolist()):
         inside = mask is not None and bool(mask[v])
@@ -83,8 +89,9 @@ def _drawing(record: GraphRecord, width: int) -> Text:
                 skip -= 1
             elif (row, column) in at:
                 letter, style = at[row, column]
-                # A second letter takes the next place, unless a node stands there.
-                letter = letter[:1] if (row, column + 1) in at else letter
+                # Letters after the first take the next places, unless a node stands there.
+                taken = [k for k in range(1, len(letter)) if (row, column + k) in at]
+                letter = letter[: min([*taken, len(letter), width - column])]
                 text.append(letter, style)
                 skip = len(letter) - 1
             else:
@@ -94,9 +101,11 @@ def _drawing(record: GraphRecord, width: int) -> Text:
     return text
 
 
-def _letters(record: GraphRecord, labels: Sequence[str]) -> list[str]:
+def _letters(record: GraphRecord, labels: Sequence[str], starred: bool) -> list[str]:
     """Elements of a molecule; elsewhere a circle, filled in the rationale or a class of nodes."""
     if "smiles" in record.meta:
-        return [label or "C" for label in labels]
+        mask = record.node_mask if starred else None
+        stars = [""] * len(labels) if mask is None else ["*" if inside else "" for inside in mask]
+        return [(label or "C") + star for label, star in zip(labels, stars, strict=True)]
     filled = record.node_y if record.node_mask is None else record.node_mask
     return ["○" if filled is None or not filled[v] else "●" for v in range(record.num_nodes)]

@@ -109,6 +109,7 @@ def test_more_graphs_are_shown_when_asked_for(show: Any, pages: dict[str, Path])
     more.click()
     WebDriverWait(driver, 10).until(lambda d: len(cards(d)) == 24)
     assert len(set(headings(driver))) == 24
+    assert driver.switch_to.active_element.text == headings(driver)[12]
 
 
 def explained_graphs(page: Path) -> int:
@@ -183,6 +184,25 @@ def test_pointing_at_a_node_tells_its_features_and_contribution(
     assert "in the rationale" in tip.text
 
 
+def test_what_looks_at_no_model_has_no_predictions_to_filter_by(
+    show: Any, pages: dict[str, Path]
+) -> None:
+    driver = show(pages["dihalo"])
+    choose(driver, "outcome", "wrong")
+    choose(driver, "explainer", "degree")
+    assert not driver.find_element(By.ID, "outcome").is_enabled()
+    assert found_words(driver).startswith("180 of 180")
+    choose(driver, "explainer", "bcos of bcos-gine-dihalo")
+    assert driver.find_element(By.ID, "outcome").is_enabled()
+
+
+def test_the_classes_of_nodes_are_told(show: Any, pages: dict[str, Path]) -> None:
+    driver = show(pages["pattern"], "#graph-3")
+    WebDriverWait(driver, 10).until(lambda d: d.find_element(By.ID, "dialog").is_displayed())
+    cells = [e.text for e in driver.find_elements(By.CSS_SELECTOR, "#one td:last-child")]
+    assert set(cells) == {"background", "pattern"}
+
+
 def test_arrow_keys_go_from_node_to_node(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["ba2motif"])
     svg = cards(driver)[0].find_element(By.CSS_SELECTOR, "svg.graph")
@@ -223,30 +243,46 @@ def test_an_address_may_name_a_graph(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["ba2motif"], "#graph-33")
     WebDriverWait(driver, 10).until(lambda d: d.find_element(By.ID, "dialog").is_displayed())
     assert driver.find_element(By.CSS_SELECTOR, "#one h2").text.startswith("Graph 33 ")
+    driver.execute_script("location.hash = '#graph-34'")
+    heading = driver.find_element(By.ID, "one")
+    WebDriverWait(driver, 10).until(lambda _: heading.text.startswith("Graph 34 "))
 
 
-def test_digests_can_be_copied(show: Any, pages: dict[str, Path]) -> None:
+@pytest.mark.parametrize("allowed", [True, False])
+def test_digests_can_be_copied(show: Any, pages: dict[str, Path], allowed: bool) -> None:
     driver = show(pages["ba2motif"])
     button = driver.find_element(By.CSS_SELECTOR, "button.copy")
     bring(driver, button)
     driver.execute_script(
-        "navigator.clipboard.writeText = async (text) => { window.copied = text; }"
+        """navigator.clipboard.writeText = async (text) => {
+          if (!arguments[0]) throw new Error('not allowed');
+          window.copied = text;
+        };
+        document.addEventListener('copy', () => { window.copied = String(getSelection()); });""",
+        allowed,
     )
     button.click()
     WebDriverWait(driver, 10).until(lambda _: button.text == "Copied")
     assert driver.execute_script("return window.copied") == button.get_attribute("data-copy")
 
 
-def test_all_that_can_be_used_has_a_name(show: Any, pages: dict[str, Path]) -> None:
+def test_all_that_can_be_used_has_a_name_of_its_own(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["dihalo"])
-    nameless = driver.execute_script(
-        """const named = (e) => e.getAttribute('aria-label') || e.textContent.trim() ||
-          (e.labels && e.labels.length) ||
-          document.getElementById(e.getAttribute('aria-labelledby') || '-');
-        return [...document.querySelectorAll('input, select, button, svg.graph, section')]
-          .filter((e) => !named(e)).map((e) => e.outerHTML);"""
-    )
-    assert nameless == []
+    driver.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    driver.execute_cdp_cmd("Accessibility.enable", {})
+    tree = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    names: dict[str, list[str]] = {}
+    for node in tree:
+        if not node.get("ignored"):
+            name = node.get("name", {}).get("value", "")
+            names.setdefault(node["role"]["value"], []).append(name)
+    for role in ("button", "combobox", "textbox", "spinbutton", "link", "table"):
+        assert names[role], role
+        assert all(name.strip() for name in names[role]), role
+        assert len(set(names[role])) == len(names[role]), role
+    assert any("Rationale of graph" in name for name in names["group"])
+    ids = driver.execute_script("return [...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(set(ids)) == len(ids)
     assert driver.execute_script("return document.documentElement.lang") == "en"
     levels = driver.execute_script(
         "return [...document.querySelectorAll('h1, h2, h3')].map((e) => Number(e.tagName[1]))"
@@ -289,7 +325,9 @@ def test_a_narrow_screen_does_not_scroll_sideways(show: Any, pages: dict[str, Pa
     assert wide <= 390
 
 
-def test_printing_leaves_out_what_cannot_be_pressed(show: Any, pages: dict[str, Path]) -> None:
+def test_printing_leaves_out_what_cannot_be_pressed_and_cuts_nothing_off(
+    show: Any, pages: dict[str, Path]
+) -> None:
     driver = show(pages["ba2motif"])
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     shown = [
@@ -297,15 +335,31 @@ def test_printing_leaves_out_what_cannot_be_pressed(show: Any, pages: dict[str, 
         for element in driver.find_elements(By.CSS_SELECTOR, "button, form, nav")
     ]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    metrics = {"width": 718, "height": 1000, "deviceScaleFactor": 1, "mobile": False}  # A4
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    cut = driver.execute_script(
+        "return [...document.querySelectorAll('.scroll, body')]"
+        ".filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.innerText.slice(0, 60))"
+    )
+    digests = [e.is_displayed() for e in driver.find_elements(By.CSS_SELECTOR, "details code")]
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert shown
     assert not any(shown)
+    assert cut == []
+    assert digests
+    assert all(digests)
 
 
 def test_nine_thousand_graphs_fit_in_five_megabytes_and_are_seen_within_a_second(
     show: Any, reference_root: Path, tmp_path: Path
 ) -> None:
     folder = reference_root / "dihalo" / "seed-0"
-    page = write_report(folder, out=tmp_path / "page.html", explainers=["bcos"], check=False)
+    # One more than are shown by default, and all quick.
+    shown = ["bcos", "saliency", "input-x-gradient", "degree", "halogen-closeness"]
+    page = write_report(folder, out=tmp_path / "page.html", explainers=shown, check=False)
     assert page.stat().st_size < 5_000_000
     driver = show(page)
     assert found_words(driver).startswith("9,000 of 9,000 graphs match")

@@ -6,6 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from graphxai_data import BatchLoader, GraphXAIDataset, explain, load_model
+from graphxai_data.build import build
 from graphxai_data.errors import InputError
 
 
@@ -61,3 +62,17 @@ def test_drawing_does_not_touch_the_style_of_matplotlib(dataset: GraphXAIDataset
     before = dict(mpl.rcParams)
     dataset.draw(1, torch.zeros(dataset[1].num_nodes))
     assert dict(mpl.rcParams) == before
+
+
+def test_what_has_no_rationale_is_drawn_all_the_same(dataset: GraphXAIDataset) -> None:
+    graph = dataset[0].clone()
+    del graph["node_mask"]
+    titles = [axes.get_title() for axes in explain(model_for(dataset), graph).draw().axes]
+    assert len(titles) == 1
+    assert titles[0].startswith("for class")
+
+
+def test_classes_of_nodes_are_drawn(tmp_path: Path) -> None:
+    build("pattern", root=tmp_path, graphs=7, rings=False)
+    figure = GraphXAIDataset(tmp_path, "pattern").draw(0)
+    assert figure.axes[0].get_title() == "nodes of class 1 and above"

@@ -1,8 +1,10 @@
 """What a page says, read without a browser."""
 
 import base64
+import hashlib
 import json
 import re
+import shutil
 import struct
 import zlib
 from collections.abc import Callable
@@ -19,8 +21,11 @@ from graphxai_data.build import build
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.manifest import Manifest
-from graphxai_data.report.packed import Graphs
+from graphxai_data.report.packed import Graphs, Packer, page_order
 from graphxai_data.report.page import write_report
+from graphxai_data.resources import shipped
+from graphxai_data.rings.verdict import Measurement, Verdict
+from graphxai_data.train import train
 
 Cli = Callable[..., Result]
 NAMES = ["ba2motif", "dihalo", "mnist75sp-r23", "pattern"]
@@ -155,17 +160,37 @@ def test_the_same_build_gives_the_same_page(small_root: Path, tmp_path: Path) ->
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_words_of_a_recipe_stay_words(recipe_file: Callable[..., Path], tmp_path: Path) -> None:
-    mean = '</script><script>alert("&")</script>'
+MEAN = '</script><script>alert("&")</script>'
+
+
+def test_words_of_others_stay_words(recipe_file: Callable[..., Path], tmp_path: Path) -> None:
     recipe = recipe_file(
         ('name = "ba2motif"', 'name = "mine"'),
-        ('summary = "House or', f"summary = '{mean} House or"),
+        ('summary = "House or', f"notes = '{MEAN} notes'\nsummary = '{MEAN} House or"),
         ('one-hot degrees"', "one-hot degrees'"),
     )
-    build(recipe, root=tmp_path, graphs=20, rings=False)
-    page = write_report(tmp_path / "mine" / "seed-0").read_text(encoding="utf-8")
-    assert mean not in page
-    assert "&lt;/script&gt;&lt;script&gt;alert" in page
+    build(recipe, root=tmp_path, graphs=40, rings=False)
+    folder = tmp_path / "mine" / "seed-0"
+    manifest = Manifest.load(folder)
+    pass_ = Verdict("pass", MEAN)
+    Measurement(
+        "quick", {"p1": pass_, "p2": pass_}, score=MEAN, graphs=40,
+        scores={"original": (1.0,), MEAN: (0.5,)}, content_sha256=manifest.content_sha256,
+    ).save(folder)  # fmt: skip
+    nodes = GraphXAIDataset.from_folder(folder)[3].num_nodes
+    scores = np.arange(nodes, dtype=float)
+    file = ScoreFile(
+        "mine", manifest.content_sha256, MEAN, np.array([3]), np.array([0, nodes]), scores
+    )
+    file.save(tmp_path / "evil.h5")
+    page = write_report(folder, [tmp_path / "evil.h5"]).read_text(encoding="utf-8")
+    assert MEAN not in page
+    assert page.count("&lt;/script&gt;&lt;script&gt;alert") >= 5
+    # No script but the page's own may run, whatever else slips in.
+    assert "script-src 'sha256-" in page
+    script = page[page.rindex("<script>") + len("<script>") : page.rindex("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
 
 
 def test_a_damaged_build_gets_no_page(small_build: Path) -> None:
@@ -253,7 +278,8 @@ def test_the_command_says_where_the_page_is(cli: Cli, small_build: Path, tmp_pat
     assert cli("report", small_build, "--evaluation", tmp_path / "none.h5").exit_code == 2
     assert cli("report", small_build, "--explainer", "nosuch").exit_code == 2
     (tmp_path / "file").write_text("")
-    blocked = cli("report", small_build, "--explainer", "degree", "--out", tmp_path / "file" / "x")
+    out = tmp_path / "file" / "x.html"
+    blocked = cli("report", small_build, "--explainer", "degree", "--out", out)
     assert blocked.exit_code == 2
     assert "--out" in blocked.stderr
 
@@ -262,17 +288,195 @@ def test_explanations_of_nodes_are_not_shown(pages: dict[str, Path], small_root:
     meta = json.loads(Scripts(pages["pattern"].read_text(encoding="utf-8")).text["meta"])
     assert meta["explainers"] == []
     with pytest.raises(InputError, match="its classes are of nodes"):
-        write_report(small_root / "pattern" / "seed-0", [small_root])
+        write_report(small_root / "pattern" / "seed-0", [shipped("models") / "bcos-gin-ba2motif"])
 
 
-def test_a_page_holds_what_fits_and_says_so(
+def test_pieces_are_packed_until_the_page_is_long_enough(small_root: Path) -> None:
+    folder = small_root / "ba2motif" / "seed-0"
+    graphs = Graphs(folder, Manifest.load(folder))
+    overview = graphs.overview()
+    order = page_order(overview, [7, 3])
+    whole = list(Packer(graphs, overview, [], 10**9, per_piece=10).pieces(order, []))
+    assert len(whole) == 12
+    limit = sum(map(len, whole[:5])) + 10
+    packer = Packer(graphs, overview, [], limit, per_piece=10)
+    pieces = list(packer.pieces(order, []))
+    assert pieces == whole[:5]
+    assert packer.held == order[:50].tolist()
+    assert packer.held[:2] == [7, 3]
+
+
+def test_a_page_says_how_much_it_holds(
     small_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import graphxai_data.report.page as module
 
-    monkeypatch.setattr(module, "_GRAPHS_LIMIT", 10_000)
+    monkeypatch.setattr(module, "_GRAPHS_LIMIT", 10_000)  # less than the first piece
     folder = small_root / "mnist75sp-r23" / "seed-0"
     page = write_report(folder, out=tmp_path / "p.html", explainers=["degree"], check=False)
     text = page.read_text(encoding="utf-8")
     assert "This page holds 256 of 260 graphs" in text
     assert len(unpacked(Scripts(text).text["index"])["graph_id"]) == 256
+
+
+@pytest.mark.parametrize("graphs", [1, 5])
+def test_a_build_without_test_graphs_has_a_page(tmp_path: Path, graphs: int) -> None:
+    build("ba2motif", root=tmp_path, graphs=graphs, rings=False)
+    page = write_report(tmp_path / "ba2motif" / "seed-0").read_text(encoding="utf-8")
+    assert len(unpacked(Scripts(page).text["index"])["graph_id"]) == graphs
+
+
+def explainer_rows(page: Path) -> list[list[str]]:
+    """The cells of the table of explainers."""
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index('id="explainers"') : text.index('id="gallery"')]
+    rows = re.findall(r"<tr>(<td.*?)</tr>", table)
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A small build, and models on it: two of one kind and seed, and a copy of the first."""
+    root = tmp_path_factory.mktemp("trained")
+    build("ba2motif", root=root, graphs=60, rings=False)
+    dataset = GraphXAIDataset(root, "ba2motif")
+    for name, b in (("first", 2.0), ("second", 1.5)):
+        train(dataset, "bcos-gin", out=root / name, changes={"epochs": 1, "b": b})
+    folders = {n: root / n / "bcos-gin-ba2motif" / "seed-0" for n in ("first", "second")}
+    shutil.copytree(folders["first"], root / "copy")
+    return folders | {"copy": root / "copy", "build": root / "ba2motif" / "seed-0"}
+
+
+def test_no_model_is_counted_twice_and_none_stands_for_another(
+    trained: dict[str, Path], tmp_path: Path
+) -> None:
+    given = [trained[name] for name in ("first", "second", "copy")]
+    page = write_report(trained["build"], given, out=tmp_path / "p.html")
+    bcos = [row for row in explainer_rows(page) if row[0] == "bcos"]
+    assert [row[1] for row in bcos] == ["bcos-gin", f"bcos-gin ({trained['second']})"]
+    assert {row[-1] for row in bcos} == {"1"}
+    scripts = Scripts(page.read_text(encoding="utf-8")).text
+    index, meta = unpacked(scripts["index"]), json.loads(scripts["meta"])
+    assert [shown["model"] for shown in meta["explainers"][:2]] == [0, 1]
+    dataset = GraphXAIDataset.from_folder(trained["build"])
+    for k, name in enumerate(("first", "second")):
+        model = load_model(trained[name])
+        for place in np.flatnonzero(index[f"predicted_{k}"] >= 0).tolist():
+            data = dataset[int(index["graph_id"][place])]
+            assert index[f"predicted_{k}"][place] == int(model(data.x, data.edge_index).argmax())
+
+
+def test_floor_and_ceiling_are_measured_once(small_build: Path) -> None:
+    page = write_report(small_build, explainers=["random", "oracle"])
+    counts = {row[0]: row[-1] for row in explainer_rows(page)}
+    assert counts == {"random": "1", "oracle": "1"}
+
+
+def test_what_was_kept_of_faithfulness_is_no_hindrance(
+    cli: Cli, trained: dict[str, Path], tmp_path: Path
+) -> None:
+    root = trained["build"].parent.parent
+    fast = ("--set", "epochs=1", "--threads", 1, "--out", trained["first"].parent.parent)
+    rows = ("--model", "bcos-gin", "--explainer", "bcos", "--seeds", 0, "--root", root)
+    measured = cli("evaluate", "ba2motif", *rows, *fast, "--set", "b=2.0", "--faithfulness")
+    assert measured.exit_code == 0, measured.stderr
+    page = write_report(trained["build"], [trained["first"]], out=tmp_path / "p.html")
+    assert explainer_rows(page)[0][0] == "bcos"
+
+    kept = json.loads((trained["first"] / "evaluation.json").read_text())
+    folder = tmp_path / "other"
+    shutil.copytree(trained["first"], folder)
+    kept["of"]["weights_sha256"] = "0" * 64
+    (folder / "evaluation.json").write_text(json.dumps(kept))
+    with pytest.raises(InputError, match="about other weights than the model's beside it"):
+        write_report(trained["build"], [folder])
+
+
+def test_tables_of_other_graphs_are_refused(
+    cli: Cli, trained: dict[str, Path], tmp_path: Path
+) -> None:
+    root = trained["build"].parent.parent
+    printed = cli("evaluate", "ba2motif", "--explainer", "degree", "--split", "valid", "--seeds", 0,
+                  "--root", root, "--out", tmp_path / "none", "--json", "--no-timing")  # fmt: skip
+    (tmp_path / "valid.json").write_text(printed.stdout)
+    with pytest.raises(InputError, match="about valid graphs"):
+        write_report(trained["build"], [tmp_path / "valid.json"])
+    (tmp_path / "list.json").write_text("[{}]")
+    with pytest.raises(InputError, match="give the explanation files themselves"):
+        write_report(trained["build"], [tmp_path / "list.json"])
+
+
+def test_a_file_with_all_test_graphs_has_a_row(trained: dict[str, Path], tmp_path: Path) -> None:
+    dataset = GraphXAIDataset.from_folder(trained["build"])
+    test = dataset.get_idx_split()["test"].tolist()
+    masks = [dataset[i].node_mask.numpy().astype(float) for i in test]
+    content, ptr = dataset.manifest.content_sha256, np.cumsum([0, *map(len, masks)])
+    for name in ("a.h5", "b.h5"):
+        file = ScoreFile("ba2motif", content, "best", np.array(test), ptr, np.concatenate(masks))
+        file.save(tmp_path / name)
+    given = [tmp_path / "a.h5", tmp_path / "b.h5"]
+    page = write_report(trained["build"], given, out=tmp_path / "p.html")
+    rows = {row[0]: row[2] for row in explainer_rows(page)}
+    assert rows["best"] == rows["best (b.h5)"] == rows["oracle"] == "1.000"
+
+
+def test_models_are_described_where_nothing_can_be_scored(
+    trained: dict[str, Path], tmp_path: Path
+) -> None:
+    text = write_report(trained["build"], [trained["first"]], out=tmp_path / "p.html").read_text()
+    assert "macro F1" in text
+    card = trained["copy"] / "model.toml"
+    plain = re.sub(r"\[scores\.test\][^\[]*", "", card.read_text())
+    folder = tmp_path / "without"
+    shutil.copytree(trained["copy"], folder)
+    (folder / "model.toml").write_text(plain)
+    assert "it says no scores" in write_report(trained["build"], [folder]).read_text()
+
+
+def test_models_of_another_build_stand_beside_no_figures_of_the_paper(
+    pages: dict[str, Path],
+) -> None:
+    rows = {row[0]: row for row in explainer_rows(pages["dihalo"])}
+    assert rows["bcos"][1] == "bcos-gine of another build"
+    assert rows["bcos"][3] == rows["bcos"][5] == ""
+
+
+def test_the_command_to_build_again_is_given_only_where_it_works(
+    recipe_file: Callable[..., Path], pages: dict[str, Path], tmp_path: Path
+) -> None:
+    assert "graphxai-data build ba2motif --seed 0 --graphs 120" in pages["ba2motif"].read_text()
+    build(
+        recipe_file(('name = "ba2motif"', 'name = "mine"')), root=tmp_path, graphs=20, rings=False
+    )
+    text = write_report(tmp_path / "mine" / "seed-0").read_text()
+    assert "graphxai-data build mine" not in text
+    assert "with this recipe (it is in <code>manifest.json</code>)" in text
+
+
+def test_nothing_of_a_build_is_overwritten(cli: Cli, small_build: Path, tmp_path: Path) -> None:
+    for out in (small_build / "manifest.json", small_build / "shard-00000.h5", tmp_path):
+        before = None if out.is_dir() else out.read_bytes()
+        result = cli("report", small_build, "--explainer", "degree", "--out", out)
+        assert result.exit_code == 2
+        assert "--out: expected the name of a file that ends in .html" in result.stderr
+        assert before is None or out.read_bytes() == before
+
+
+def test_an_explainer_that_is_for_no_model_is_refused(cli: Cli, tmp_path: Path) -> None:
+    build("ba2motif-balanced", root=tmp_path, graphs=40, rings=False)
+    folder = tmp_path / "ba2motif-balanced" / "seed-0"
+    result = cli("report", folder, "--explainer", "bcos")
+    assert result.exit_code == 2
+    assert "explainer 'bcos' is not for 'ba2motif-balanced' with no model" in result.stderr
+
+
+def test_a_score_may_be_as_large_as_a_number_gets(trained: dict[str, Path], tmp_path: Path) -> None:
+    dataset = GraphXAIDataset.from_folder(trained["build"])
+    nodes = dataset[0].num_nodes
+    scores = np.linspace(-1e300, 1e300, nodes)
+    content, ptr = dataset.manifest.content_sha256, np.array([0, nodes])
+    ScoreFile("ba2motif", content, "huge", np.array([0]), ptr, scores).save(tmp_path / "huge.h5")
+    page = write_report(trained["build"], [tmp_path / "huge.h5"], out=tmp_path / "p.html")
+    scripts = Scripts(page.read_text(encoding="utf-8")).text
+    place = unpacked(scripts["index"])["graph_id"].tolist().index(0)
+    assert unpacked(scripts["piece-0"])["scale_0"][place] == 1e300

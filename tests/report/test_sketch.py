@@ -90,3 +90,8 @@ def test_text_that_is_no_molecule_is_drawn_as_a_graph() -> None:
     found = sketch(both_ways([(0, 1)]), 2, "no molecule")
     assert found.labels == ["", ""]
     assert np.isfinite(found.places).all()
+
+
+def test_one_direction_of_an_edge_is_enough() -> None:
+    down = np.array([[3, 2, 1], [2, 1, 0]])
+    assert sketch(down, 4).edges.tolist() == [[0, 1], [1, 2], [2, 3]]

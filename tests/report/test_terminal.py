@@ -45,6 +45,12 @@ def test_a_molecule_shows_its_halogens(reference_root: Path) -> None:
     assert sorted(orange) == ["C"] * 6 + ["Cl"] * 2
 
 
+def test_without_colours_atoms_of_the_rationale_have_a_star(reference_root: Path) -> None:
+    record = graphs_of(reference_root / "dihalo" / "seed-0")[18]
+    assert graph_text(record, colours=False).plain.count("*") == 8
+    assert max(map(len, graph_text(record, 40).plain.split("\n"))) <= 40
+
+
 def test_filled_circles_are_the_rationale(small_build: Path) -> None:
     record = graphs_of(small_build)[3]
     plain = graph_text(record).plain

@@ -6,7 +6,7 @@
   const AT_ONCE = 12;
   const byId = (id) => document.getElementById(id);
   const meta = JSON.parse(byId("meta").textContent);
-  const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i2: Int16Array, f4: Float32Array };
+  const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i2: Int16Array, f4: Float32Array, f8: Float64Array };
 
   // ---- Pieces ----------------------------------------------------------------------------------
 
@@ -134,14 +134,8 @@
 
   function drawNodes(svg, graph, found) {
     const isMolecule = meta.labels.length > 1;
-    if (graph.drawing) {
-      const base = make("g", { class: "molecule" });
-      base.innerHTML = graph.drawing; // RDKit's own, made from a molecule it has understood
-      svg.append(base);
-    } else {
-      svg.append(...lines(graph, found));
-      if (isMolecule) svg.append(...letters(graph));
-    }
+    if (!graph.drawing) svg.append(...lines(graph, found));
+    if (!graph.drawing && isMolecule) svg.append(...letters(graph, "backed"));
     const radius = isMolecule ? 8 : graph.nodes > 60 ? 4 : 7;
     for (let v = 0; v < graph.nodes; v += 1) {
       const { fill, opacity } = paint(graph, v, found);
@@ -149,7 +143,7 @@
         cx: graph.x(v).toFixed(1), cy: graph.y_(v).toFixed(1), r: radius,
         class: isMolecule ? "atom" : "dot",
       });
-      if (isMolecule) { // letters and bonds have to stay legible below
+      if (isMolecule) {
         shape.style.fill = fill;
         shape.style.fillOpacity = 0.6 * opacity;
       } else { // edges end at a dot
@@ -157,6 +151,12 @@
       }
       addNode(svg, graph, v, found, shape);
     }
+    // Letters and bonds above what is painted, so that they stay legible.
+    if (graph.drawing) {
+      const base = make("g", { class: "molecule" });
+      base.innerHTML = graph.drawing; // RDKit's own, made from a molecule it has understood
+      svg.append(base);
+    } else if (isMolecule) svg.append(...letters(graph, ""));
   }
 
   function lines(graph, found) {
@@ -177,12 +177,12 @@
     return Object.entries(paths).map(([kind, d]) => make("path", { d, class: `edges ${kind}${crowded}` }));
   }
 
-  function letters(graph) {
+  function letters(graph, backed) {
     const found = [];
     for (let v = 0; v < graph.nodes; v += 1) {
       if (!graph.label(v)) continue;
       found.push(make("text", {
-        x: graph.x(v).toFixed(1), y: graph.y_(v).toFixed(1), class: `letter ${graph.label(v)}`,
+        x: graph.x(v).toFixed(1), y: graph.y_(v).toFixed(1), class: `letter ${graph.label(v)} ${backed}`,
       }, graph.label(v)));
     }
     return found;
@@ -246,10 +246,10 @@
     const figures = [html("figure", {}, picture(graph, null, truth), html("figcaption", {}, truth))];
     if (meta.explainers.length) {
       const what = found ? picture(graph, found, "Explanation")
-        : html("p", { className: "none" }, "Not explained here: that is done for test graphs and a sample of others.");
+        : html("p", { className: "none" }, `This graph is not explained here. ${meta.explainers[chosen()].others}`);
       figures.push(html("figure", {}, what, html("figcaption", {}, "Explanation")));
     }
-    return html("div", { className: "pair" }, ...figures);
+    return html("div", { className: figures.length > 1 ? "pair" : "single" }, ...figures);
   }
 
   function verdict(place) {
@@ -276,7 +276,7 @@
     details.setAttribute("aria-label", `Details of graph ${graph.id}`);
     details.addEventListener("click", () => open(graph.place));
     const element = html("article", { className: "card" },
-      html("h3", {}, heading(graph)), pair(graph),
+      html("h3", { tabIndex: -1 }, heading(graph)), pair(graph),
       html("p", { className: "verdict" }, verdict(graph.place)), details);
     element.dataset.id = graph.id;
     return element;
@@ -291,17 +291,18 @@
 
   function filtered() {
     const wanted = (id) => { const v = byId(id)?.value ?? ""; return v === "" ? null : Number(v); };
-    const [y, split, outcome] = [wanted("class"), wanted("split"), byId("outcome")?.value ?? ""];
+    const [y, split] = [wanted("class"), wanted("split")];
     const [low, high] = [wanted("jaccard-low"), wanted("jaccard-high")];
     const e = chosen();
     const model = e < 0 ? null : meta.explainers[e].model;
     const predicted = model === null ? null : index[`predicted_${model}`];
+    const outcome = predicted ? byId("outcome").value : "";
     const jaccard = e < 0 ? null : index[`jaccard_${e}`];
     const found = [];
     for (let i = 0; i < index.graph_id.length; i += 1) {
       if (y !== null && index.y[i] !== y) continue;
       if (split !== null && index.split[i] !== split) continue;
-      if (outcome && (!predicted || predicted[i] < 0 || (predicted[i] === index.y[i]) !== (outcome === "correct"))) continue;
+      if (outcome && (predicted[i] < 0 || (predicted[i] === index.y[i]) !== (outcome === "correct"))) continue;
       if ((low !== null && low > 0) || (high !== null && high < 1)) {
         if (!jaccard || !(jaccard[i] >= (low ?? 0) - 1e-6 && jaccard[i] <= (high ?? 1) + 1e-6)) continue;
       }
@@ -340,6 +341,8 @@
     byId("cards").replaceChildren();
     const e = chosen();
     if (byId("what")) byId("what").textContent = e < 0 ? "" : meta.explainers[e].what;
+    // What looks at no model has nothing to do with predictions.
+    if (byId("outcome")) byId("outcome").disabled = e >= 0 && meta.explainers[e].model === null;
     await more();
   }
 
@@ -349,12 +352,14 @@
     const graph = await graphAt(place);
     const found = chosen() < 0 ? null : graph.scores(chosen());
     const names = ["node", ...meta.values.map((value) => value.name)];
+    if (graph.nodeY) names.push("class");
     if (graph.mask) names.push("rationale");
     if (found) names.push("contribution");
     const order = Array.from({ length: graph.nodes }, (_, v) => v);
     if (found) order.sort((a, b) => found.relative[b] - found.relative[a] || a - b);
     const rows = order.map((v) => {
       const cells = [v, ...meta.values.map((_, k) => valueOf(graph, v, k))];
+      if (graph.nodeY) cells.push(className(graph.nodeY[v]));
       if (graph.mask) cells.push(graph.mask[v] ? "yes" : "no");
       if (found) cells.push(number(found.relative[v] * found.scale));
       return html("tr", {}, ...cells.map((cell) => html("td", {}, String(cell))));
@@ -418,6 +423,9 @@
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   }
 
+  addEventListener("beforeprint", () => { // paper has no fold
+    for (const details of document.querySelectorAll("details")) details.open = true;
+  });
   document.addEventListener("mouseover", (event) => tell(nodeOf(event)));
   document.addEventListener("focusin", (event) => tell(nodeOf(event)));
   document.addEventListener("scroll", () => {
@@ -432,12 +440,22 @@
     byId("filters").addEventListener("submit", (event) => event.preventDefault());
     for (const kind of ["input", "change"]) byId("filters").addEventListener(kind, changed);
     byId("filters").addEventListener("reset", () => setTimeout(changed));
-    byId("more").addEventListener("click", more);
+    byId("more").addEventListener("click", async () => {
+      const before = byId("cards").children.length;
+      await more();
+      byId("cards").children[before]?.querySelector("h3").focus(); // the button may be gone
+    });
     byId("by-id").addEventListener("submit", (event) => { event.preventDefault(); openById(byId("id").value.trim()); });
     byId("close").addEventListener("click", () => byId("dialog").close());
     byId("dialog").addEventListener("close", () => tell(null));
     await changed();
     byId("gallery").removeAttribute("aria-busy");
+    addEventListener("hashchange", openAsked);
+    await openAsked();
+  }
+
+  // A graph may be named in the address, as in report.html#graph-12.
+  async function openAsked() {
     const asked = /^#graph-(\d+)$/.exec(location.hash);
     if (asked) await openById(asked[1]);
   }
