@@ -114,6 +114,16 @@ class GraphXAIDataset(InMemoryDataset):
         """Whether graphs or nodes have classes: "graph" or "node"."""
         return self._schema.task
 
+    def get(self, idx: int) -> Any:
+        """Graph `idx` of all that are loaded."""
+        graph = super().get(idx)
+        # Of a single graph PyG gives the storage itself, where texts are still together.
+        if self.len() == 1:
+            for extra in self._schema.extras:
+                if extra.level == "text" and isinstance(graph[extra.name], Texts):
+                    graph[extra.name] = graph[extra.name][0]
+        return graph
+
     def get_idx_split(self) -> dict[str, Tensor]:
         """Positions of the graphs of each split, as OGB datasets give them."""
         if self.split is not None:

@@ -8,6 +8,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import ToUndirected
 
 from graphxai_data import BA2Motif, GraphXAIDataset
+from graphxai_data.build import build
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.shards import ShardReader
 from graphxai_data.verify import verify
@@ -224,3 +225,13 @@ def test_loading_makes_no_object_per_graph(
 def test_nothing_but_the_build_folder_is_written(reference_root: Path, dataset: BA2Motif) -> None:
     assert not list(reference_root.rglob("*.pt"))
     assert not (reference_root / "processed").exists()
+
+
+def test_a_single_graph_is_a_graph_like_any_other(tmp_path: Path) -> None:
+    build("dihalo", root=tmp_path, graphs=1, rings=False)
+    build("dihalo", root=tmp_path / "two", graphs=2, rings=False)
+    alone, among = (GraphXAIDataset(r, "dihalo")[0] for r in (tmp_path, tmp_path / "two"))
+    assert isinstance(alone.smiles, str)
+    assert set(alone.keys()) == set(among.keys())
+    for key in alone.keys():  # noqa: SIM118 - PyG's Data iterates over pairs
+        assert type(alone[key]) is type(among[key])
