@@ -99,7 +99,7 @@ def evaluate(
     save_scores: Path | None,
     changes: tuple[str, ...],
     data_seed: int,
-    root: Path,
+    root: str | Path,
     out: Path,
     device: str,
     threads: int | None,
