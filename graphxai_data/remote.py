@@ -387,7 +387,7 @@ class RemoteBuild:
             try:
                 return bytes(self._fs.cat_file(f"{self._path}/{MANIFEST_NAME}"))
             except FileNotFoundError as error:
-                if "bucket" in str(error).lower():
+                if "bucket does not exist" in str(error):  # nor is there anything else
                     raise
                 return None
 
@@ -453,7 +453,9 @@ def _file_system(url: str) -> tuple[Any, str]:
     try:
         fs, path = url_to_fs(url)
     except ImportError as error:
-        raise StoreError(f"{shown(url)}: {error}; {_EXTRA}") from None
+        raise StoreError(
+            f"{shown(url)}: {error} (graphxai-data[remote] has what s3:// needs)"
+        ) from None
     except Exception as error:  # an unknown protocol, or options that a store does not take
         raise StoreError(
             f"{shown(url)}: {_reason(error)}; expected a folder, or a URL that fsspec knows, such "
@@ -472,8 +474,6 @@ def _reason(error: Exception) -> str:
         return f"no permission ({text}); check the credentials that fsspec finds"
     if isinstance(error, FileNotFoundError):
         return f"not found ({text}); check the bucket, or make it first"
-    if isinstance(error, ImportError):
-        return f"{text}; {_EXTRA}"
     if isinstance(error, OSError | TimeoutError) or "Connection" in name or "Timeout" in name:
         return f"cannot be reached ({text}); check the network and the endpoint"
     return text
