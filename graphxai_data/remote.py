@@ -322,14 +322,14 @@ class RemoteBuild:
         mark = f"{self._path}/.upload-{digest}-{secrets.token_hex(8)}"
         try:
             for i in range(_TRIES):
+                # Both may have stepped back: not again at the same time.
+                time.sleep(i * secrets.randbelow(500) / 1000)
                 self._make_folder(mark)
                 self._fs.pipe_file(f"{mark}/mark", content)
                 others = [n for n in self._marks() if not n.startswith(f".upload-{digest}-")]
                 if not others:
                     break
                 self._remove(mark)
-                # Both may have stepped back: not again at the same time.
-                time.sleep((i + 1) * secrets.randbelow(500) / 1000)
             else:
                 raise InputError(
                     f"{self.folder}: another build is being published here; wait for it, or, if "
@@ -338,8 +338,8 @@ class RemoteBuild:
             yield mark
             # Of publishers of the same build that were killed. One that is alive loses nothing: all
             # that it wants to publish is there.
-            for name in self._marks():
-                if name.startswith(f".upload-{digest}-"):
+            for name in self._names():
+                if name.startswith((f".upload-{digest}-", ".probe-")):
                     self._remove(f"{self._path}/{name}")
         except GraphXAIDataError:
             raise
@@ -379,7 +379,7 @@ class RemoteBuild:
             self._make_folder(self._path)
             key = f"{self._path}/.probe-{secrets.token_hex(8)}"
             self._fs.pipe_file(key, b"graphxai-data")
-            self._fs.rm_file(key)
+            self._remove(key)
 
     def _manifest(self) -> bytes | None:
         with self._explained():

@@ -39,8 +39,9 @@ def place_of(text: str) -> str | Path:
 def inside(place: str | Path, *names: str) -> str | Path:
     """A folder below a place; a URL stays a URL."""
     if is_url(place):
-        root = place if place.endswith("://") else place.rstrip("/")
-        return "/".join((root, *names)).replace(":///", "://") if names else root
+        # Of a URL that ends after its protocol the slashes are not those of a folder.
+        bare = place if place.endswith("://") else place.rstrip("/") + "/"
+        return (bare + "/".join(names)).rstrip("/")
     return local_path(place).joinpath(*names)
 
 
