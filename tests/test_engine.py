@@ -193,8 +193,8 @@ def test_a_worker_killed_in_mid_build_changes_nothing(
     assert made.content_sha256 == digests["ba2motif"]["content_sha256"]
 
 
-def _compared(root: Path, out: Path, **options: object) -> tuple[object, dict[str, bytes]]:
-    """The rows of a comparison, and every file it leaves but for the times of epochs."""
+def _compared(root: Path, out: Path, **options: object) -> tuple[str, dict[str, bytes]]:
+    """All of a comparison as JSON, and every file it leaves but for the times of epochs."""
     found = compare(
         GraphXAIDataset(root, "ba2motif"), ("bcos-gin", "gin"), ("bcos", "saliency", "random"),
         (0, 1), out, changes={"epochs": 2, "hidden": 8}, timing=False, save_scores=out / "scores",
@@ -205,7 +205,7 @@ def _compared(root: Path, out: Path, **options: object) -> tuple[object, dict[st
         for path in out.rglob("*")
         if path.is_file() and path.suffix not in (".jsonl", ".lock")
     }
-    return found, files
+    return found.to_json(), files
 
 
 def test_an_evaluation_on_a_cluster_is_the_one_without(
@@ -230,13 +230,13 @@ def test_an_evaluation_on_a_cluster_is_the_one_without(
     # What is known is not done again, and what is not is added to it.
     before = (tmp_path / "there" / results).stat().st_mtime_ns
     more = compare(
-        GraphXAIDataset(tmp_path, "ba2motif"), ("bcos-gin",), ("bcos", "input-x-gradient"), (1,),
+        GraphXAIDataset(tmp_path, "ba2motif"), ("bcos-gin",), ("bcos", "bcos-contrast"), (1,),
         tmp_path / "there", changes={"epochs": 2, "hidden": 8}, timing=False, engine=address,
     )  # fmt: skip
-    assert [row["explainer"] for row in more.rows] == ["bcos", "input-x-gradient"]
+    assert [row["explainer"] for row in more.rows] == ["bcos", "bcos-contrast"]
     assert (tmp_path / "there" / results).stat().st_mtime_ns > before
     kept = json.loads((tmp_path / "there" / results).read_text())["splits"]["test"]
-    assert set(kept) == {"bcos", "saliency", "input-x-gradient"}
+    assert set(kept) == {"bcos", "bcos-contrast"}
 
 
 def test_a_build_that_workers_cannot_see_is_reported_with_the_remedy(
