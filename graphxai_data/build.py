@@ -45,6 +45,7 @@ from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
 from graphxai_data.shards import SCHEMA_VERSION, ShardReader, shard_bytes
 from graphxai_data.sources import Source, find_sources
 from graphxai_data.splits import assign_splits
+from graphxai_data.urls import is_url, local_path
 from graphxai_data.validate import survey
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ def build(
     Args:
         name: a shipped dataset, the path of a recipe file, or a recipe.
         seed: any whole number from 0.
-        root: folder of all builds.
+        root: folder of all builds, or its URL: then the build is made in the cache and published.
         jobs: worker processes, all cores by default.
         engine: "serial", "processes", "dask", or the address of a Dask scheduler.
         graphs: how many graphs instead of the recipe's number, classes and splits in proportion.
@@ -101,7 +102,19 @@ def build(
     )
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
-    folder = Path(root).expanduser() / recipe.name / f"seed-{order.seed}"
+    if is_url(root):
+        from graphxai_data.remote import RemoteBuild
+
+        there = RemoteBuild.at(root, recipe.name, order.seed)
+        return there.built(
+            order,
+            lambda anew: build(
+                recipe, seed, there.root, jobs, engine, graphs, shard_size, rings, sources,
+                progress, replace_existing=anew, wait=wait,
+            ),
+            replace_existing,
+        )  # fmt: skip
+    folder = local_path(root) / recipe.name / f"seed-{order.seed}"
     tick = progress or (lambda done, total: None)
     with explained_disk_errors(folder):
         refuse_foreign(folder)

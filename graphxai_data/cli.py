@@ -18,6 +18,7 @@ from graphxai_data.cli_report import report
 from graphxai_data.cli_reproduce import reproduce
 from graphxai_data.cli_train import train
 from graphxai_data.console import (
+    folder_argument,
     json_option,
     parse_sources,
     print_table,
@@ -26,10 +27,9 @@ from graphxai_data.console import (
     source_option,
 )
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
+from graphxai_data.urls import inside, is_url, shown
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
-
-_folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 
 
 class _Cli(click.Group):
@@ -113,7 +113,7 @@ def list_command(as_json: bool) -> None:
 def build(
     name: str,
     seed: int,
-    root: Path,
+    root: str | Path,
     jobs: int | None,
     engine: str,
     graphs: int | None,
@@ -129,6 +129,7 @@ def build(
     """
     from graphxai_data.build import build as run_build
     from graphxai_data.manifest import reference_digest
+    from graphxai_data.remote import RemoteBuild
 
     with progress_bar(f"Building {name}", "graphs") as progress:
         manifest = run_build(
@@ -143,27 +144,29 @@ def build(
             sources=parse_sources(sources),
             progress=progress,
         )
-    folder = root / manifest.dataset / f"seed-{manifest.seed}"
-    show_manifest(manifest, folder, as_json)
+    folder = inside(root, manifest.dataset, f"seed-{manifest.seed}")
+    copy = RemoteBuild(folder).folder if is_url(folder) else folder
+    show_manifest(manifest, Path(copy), shown(folder), as_json)
     if (reference := reference_digest(manifest)) not in (None, manifest.content_sha256):
         raise CheckFailedError(
-            f"{folder}: content digest {manifest.content_sha256}, but data/digests.toml has "
+            f"{shown(folder)}: content digest {manifest.content_sha256}, but data/digests.toml has "
             f"{reference}; please report this with the versions in manifest.json"
         )
 
 
 @main.command()
-@_folder_argument
+@folder_argument
 @click.option("--full", is_flag=True, help="Prove every graph, and draw each again from its seed.")
 @source_option
 @json_option
-def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) -> None:
+def verify(folder: str | Path, full: bool, sources: tuple[str, ...], as_json: bool) -> None:
     """Check a build: files, digests, invariants, labels and masks."""
     from graphxai_data.verify import verify as run_verify
 
     problems = run_verify(folder, full=full, sources=parse_sources(sources))
+    folder = shown(folder)
     if as_json:
-        result = {"folder": str(folder), "full": full, "problems": problems}
+        result = {"folder": folder, "full": full, "problems": problems}
         click.echo(json.dumps(result, indent=2))
     elif problems:
         for problem in problems:
@@ -177,7 +180,7 @@ def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) ->
 
 
 @main.command()
-@_folder_argument
+@folder_argument
 @click.option("--quick", is_flag=True, help="Probes without training, as every build has them.")
 @click.option("--runs", type=int, help="Trainings a mode.  [default: 8]")
 @click.option("--graphs", type=int, help="Graphs at most.  [default: 2000]")
@@ -185,7 +188,7 @@ def verify(folder: Path, full: bool, sources: tuple[str, ...], as_json: bool) ->
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random.")
 @json_option
 def rings(
-    folder: Path,
+    folder: str | Path,
     quick: bool,
     runs: int | None,
     graphs: int | None,
@@ -199,22 +202,26 @@ def rings(
     rings.json and rings.svg into DIR, and the data card anew.
     """
     from graphxai_data.manifest import Manifest
+    from graphxai_data.remote import EXTRAS, opened
     from graphxai_data.rings.measure import check_and_write
 
     wishes = {"runs": runs, "graphs": graphs, "epochs": epochs}
     options = {name: value for name, value in wishes.items() if value is not None}
     if quick and options:
         raise InputError(f"--{next(iter(options))} is for training; leave it out, or --quick")
-    with progress_bar("Measuring RINGS", "trainings") as progress:
+    with progress_bar("Measuring RINGS", "trainings") as progress, opened(folder) as (path, there):
         found, failures = check_and_write(
-            folder, "quick" if quick else "full", seed, progress, **options
+            path, "quick" if quick else "full", seed, progress, **options
         )
+        manifest = Manifest.load(path)
+        if there is not None:
+            there.publish(manifest, EXTRAS)
     if as_json:
         click.echo(found.to_json())
     else:
-        show_rings(Manifest.load(folder).load_recipe(), found)
+        show_rings(manifest.load_recipe(), found)
     if failures:
-        raise CheckFailedError(f"{folder}: {'; '.join(failures)}")
+        raise CheckFailedError(f"{shown(folder)}: {'; '.join(failures)}")
 
 
 if __name__ == "__main__":

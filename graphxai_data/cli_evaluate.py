@@ -82,6 +82,14 @@ EXPLAINER_NAMES = (
     help="Write an explanation file for each row into this folder.",
 )
 @training_options
+@click.option(
+    "--engine",
+    default="serial",
+    show_default=True,
+    help="serial, or a worker for each model and seed: processes, dask, or the address of a Dask "
+    "scheduler (tcp://host:port), whose workers have to see --root.",
+)
+@click.option("--jobs", type=int, help="Worker processes.  [default: all cores]")
 @click.option("--force", is_flag=True, help="Measure anew what is known already.")
 @click.option("--csv", "as_csv", is_flag=True, help="A line for each explainer, model and seed.")
 @json_option
@@ -99,10 +107,12 @@ def evaluate(
     save_scores: Path | None,
     changes: tuple[str, ...],
     data_seed: int,
-    root: Path,
+    root: str | Path,
     out: Path,
     device: str,
     threads: int | None,
+    engine: str,
+    jobs: int | None,
     force: bool,
     as_csv: bool,
     as_json: bool,
@@ -127,7 +137,8 @@ def evaluate(
     numbers, values = parse_seeds(seeds, "--seeds"), dict(map(parse_setting, changes))
     dataset = GraphXAIDataset(root, name, data_seed)
     if files:
-        _refuse(given, "--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes")
+        _refuse(given, "--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes",
+                "engine", "jobs")  # fmt: skip
         model = _checkpoint(models, numbers, out, dataset.name) if models else None
         frame = _scores_of_files(dataset, files, model, split, force)
         _show_frame(frame, ["explainer"], as_csv, as_json)
@@ -140,14 +151,15 @@ def evaluate(
                 raise InputError("--sweep: give one --model and one --explainer with it")
             frame = run_sweep(
                 dataset, models[0], key, swept, numbers, out, config, changes=values,
-                explainer=explainers[0], split=split, device=device, force=force, told=told,
+                explainer=explainers[0], split=split, device=device, force=force,
+                engine=engine, jobs=jobs, told=told,
             )  # fmt: skip
             _show_frame(frame, [key], as_csv, as_json)
             return
         found = compare(
             dataset, models or None, explainers, numbers, out, config, changes=values, split=split,
             timing=not no_timing, faithfulness=faithfulness, device=device, force=force,
-            save_scores=save_scores, told=told,
+            save_scores=save_scores, engine=engine, jobs=jobs, told=told,
         )  # fmt: skip
     if as_json or as_csv:
         click.echo(found.to_json() if as_json else found.to_csv(), nl=as_json)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.console import console, json_option, print_table
+from graphxai_data.console import console, folder_argument, json_option, print_table
 from graphxai_data.errors import whole_number
+from graphxai_data.urls import shown
 
 if TYPE_CHECKING:
     from graphxai_data.manifest import Manifest
@@ -19,34 +20,36 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @click.option("--graph", metavar="ID", type=int, help="Draw this graph instead.")
 @json_option
-def info(folder: Path, graph: int | None, as_json: bool) -> None:
+def info(folder: str | Path, graph: int | None, as_json: bool) -> None:
     """Show what is in a build, beside what its recipe expects; or one of its graphs."""
     from graphxai_data.manifest import Manifest
+    from graphxai_data.remote import opened
     from graphxai_data.report.packed import Graphs
 
-    manifest = Manifest.load(folder)
-    graphs = Graphs(folder.expanduser(), manifest)
-    if graph is not None:
-        whole_number("--graph", graph, 0, manifest.graphs - 1)
-        _show_graph(graphs[graph], manifest.load_recipe(), as_json)
-        return
-    show_manifest(manifest, folder, as_json)
-    if not as_json:
-        _show_sizes(graphs)
+    with opened(folder) as (path, _):
+        manifest = Manifest.load(path)
+        graphs = Graphs(path, manifest)
+        if graph is not None:
+            whole_number("--graph", graph, 0, manifest.graphs - 1)
+            _show_graph(graphs[graph], manifest.load_recipe(), as_json)
+            return
+        show_manifest(manifest, path, shown(folder), as_json)
+        if not as_json:
+            _show_sizes(graphs)
 
 
-def show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
-    """Print what is in a build."""
+def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) -> None:
+    """Print what is in a build; `name` is where it lies for people."""
     from graphxai_data.manifest import reference_verdict
     from graphxai_data.rings.verdict import Measurement
 
-    measured = Measurement.load(folder.expanduser())
+    measured = Measurement.load(folder)
     if as_json:
         extra = {
-            "folder": str(folder),
+            "folder": name,
             "reference": reference_verdict(manifest),
             "rings": json.loads(measured.to_json()) if measured else None,
         }
@@ -56,7 +59,7 @@ def show_manifest(manifest: "Manifest", folder: Path, as_json: bool) -> None:
     from graphxai_data.report.card import class_rows, rejected_lines, statistics_rows
     from graphxai_data.report.terminal import bar
 
-    click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {folder}")
+    click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {name}")
     print_table(("statistic", "this build", "expected", "tolerance"), statistics_rows(manifest))
     rows = class_rows(manifest)
     largest = max(int(row[-1]) for row in rows)

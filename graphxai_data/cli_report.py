@@ -4,11 +4,12 @@ from pathlib import Path
 
 import click
 
-from graphxai_data.console import json_option, progress_bar
+from graphxai_data.console import folder_argument, json_option, progress_bar
+from graphxai_data.urls import shown
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@folder_argument
 @click.option(
     "--evaluation",
     "evaluations",
@@ -34,7 +35,7 @@ from graphxai_data.console import json_option, progress_bar
 @click.option("--no-verify", is_flag=True, help="Do not verify the build first.")
 @json_option
 def report(
-    folder: Path,
+    folder: str | Path,
     evaluations: tuple[Path, ...],
     explainers: tuple[str, ...],
     out: Path | None,
@@ -47,11 +48,18 @@ def report(
     """
     import json
 
+    from graphxai_data.manifest import Manifest
+    from graphxai_data.remote import opened
     from graphxai_data.report.page import write_report
 
-    with progress_bar("Writing the report", "graphs") as bar:
-        path = write_report(folder, evaluations, out, explainers, check=not no_verify, told=bar)
+    with progress_bar("Writing the report", "graphs") as bar, opened(folder) as (local, there):
+        path = write_report(local, evaluations, out, explainers, check=not no_verify, told=bar)
+        place = str(path)
+        if there is not None and out is None:
+            there.publish(Manifest.load(local), [path.name])
+            place = f"{shown(there.url)}/{path.name}"
+    size = path.stat().st_size
     if as_json:
-        click.echo(json.dumps({"page": str(path), "bytes": path.stat().st_size}, indent=2))
+        click.echo(json.dumps({"page": place, "bytes": size}, indent=2))
     else:
-        click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
+        click.echo(f"{place} ({size / 1e6:.1f} MB)")

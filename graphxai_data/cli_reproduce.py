@@ -54,7 +54,7 @@ def reproduce(
     seeds: str | None,
     budget: str,
     sources: tuple[str, ...],
-    root: Path,
+    root: str | Path,
     out: Path,
     results: Path,
     device: str,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.console import json_option, print_table, progress_bar, root_option
+from graphxai_data.console import Place, json_option, print_table, progress_bar, root_option
 from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def training_options(command: Callable[..., None]) -> Callable[..., None]:
             root_option,
             click.option(
                 "--out",
-                type=click.Path(path_type=Path),
+                type=Place(urls=False),
                 default=Path("runs"),
                 show_default=True,
                 help="Folder of all trainings.",
@@ -79,7 +79,7 @@ def train(
     seeds: str,
     changes: tuple[str, ...],
     data_seed: int,
-    root: Path,
+    root: str | Path,
     out: Path,
     device: str,
     threads: int | None,

@@ -22,7 +22,9 @@ import pandas as pd
 import torch
 
 from graphxai_data import __version__
+from graphxai_data import engine as engines
 from graphxai_data.checkpoint import Shape
+from graphxai_data.cluster import measure_models
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.disk import explained_disk_errors
 from graphxai_data.errors import InputError, whole_number
@@ -123,6 +125,8 @@ def compare(
     device: str = "auto",
     force: bool = False,
     save_scores: Path | None = None,
+    engine: str = "serial",
+    jobs: int | None = None,
     told: Report | None = None,
 ) -> Comparison:
     """Compare explainers on the graphs of one split, over models of several seeds.
@@ -142,6 +146,9 @@ def compare(
         device: "auto" is CUDA where there is one, else the CPU.
         force: measure anew what is known already. Models are kept.
         save_scores: folder for an explanation file of each row.
+        engine: "serial" is this process; "processes", "dask" or the address of a Dask scheduler:
+            each model is trained and measured on a worker, with the same result but for times.
+        jobs: worker processes, all cores by default.
         told: called with what is being done, how much of it is done, how much there is, and the
             seconds that the whole will take, a guess.
     """
@@ -152,13 +159,28 @@ def compare(
     if save_scores is not None:
         with explained_disk_errors(save_scores, "--save-scores"):
             save_scores.mkdir(parents=True, exist_ok=True)
-    steps = _Steps(told, len(seeds) * sum(1 + len(groups(v)) for v in plan.values()))
+    engines.check_engine(engine)
+    here = engine == "serial"
+    of_each = [1 + len(groups(v)) if here else 1 for v in plan.values()]
+    steps = _Steps(told, len(seeds) * sum(of_each))
     study = Study(
         dataset, split, timing=timing, faithfulness=faithfulness, save_scores=save_scores,
         told=steps.told if told else None,
     )  # fmt: skip
     rows: list[Row] = []
-    for name, variants in plan.items():
+    devices = set()
+    if not here:
+        for found in measure_models(
+            dataset, {name: [v.name for v in variants] for name, variants in plan.items()}, seeds,
+            out, engine=engine, jobs=jobs, save_scores=save_scores, configuration=configuration,
+            changes=dict(changes or {}), split=split, timing=timing, faithfulness=faithfulness,
+            force=force, device=device,
+        ):  # fmt: skip
+            rows += found.rows
+            study.curves |= found.curves
+            devices.add(found.device)
+            steps.told(found.task, 1, 1)
+    for name, variants in plan.items() if here else ():
         for seed in seeds:
             model, card = train(
                 dataset, name, configuration, seed, out,
@@ -170,7 +192,7 @@ def compare(
         rows += [row for seed in seeds for row in study.of_no_model(floor, seed)]
     rows.sort(key=_place)
     conditions = {
-        "device": device_of(device).type,
+        "device": ", ".join(sorted(devices)) or device_of(device).type,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "graphxai_data": __version__,
@@ -193,6 +215,8 @@ def sweep(
     split: str = "test",
     device: str = "auto",
     force: bool = False,
+    engine: str = "serial",
+    jobs: int | None = None,
     told: Report | None = None,
 ) -> pd.DataFrame:
     """Accuracy and quality of explanations over the values of one setting, such as B.
@@ -211,7 +235,7 @@ def sweep(
         found = compare(
             dataset, (model,), (explainer,), seeds, Path(out) / f"{key}-{value}", configuration,
             changes={**(changes or {}), key: value}, split=split, timing=False, device=device,
-            force=force, told=told,
+            force=force, engine=engine, jobs=jobs, told=told,
         )  # fmt: skip
         parts.append(found.frame().assign(**{key: value}))
     return pd.concat(parts, ignore_index=True)

@@ -5,11 +5,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from graphxai_data.errors import InputError
+from graphxai_data.urls import is_url, place_of, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,13 +20,31 @@ Bar = Callable[..., None]
 # Everything heavier than click is imported where it is used: --help has to be quick.
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+
+
+class Place(click.Path):
+    """A path; or, where that makes sense, a URL, which stays the text it is."""
+
+    def __init__(self, urls: bool = True) -> None:
+        super().__init__(path_type=Path)
+        self._urls = urls
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A `Path`, or the URL."""
+        if is_url(value) and not self._urls:
+            raise InputError(f"{shown(value)}: expected a folder of this machine, got a URL")
+        return super().convert(value, param, ctx) if not isinstance(value, str) else place_of(value)
+
+
+folder_argument = click.argument("folder", metavar="DIR", type=Place())
 root_option = click.option(
     "--root",
-    type=click.Path(path_type=Path),
+    type=Place(),
     callback=lambda _ctx, _param, root: (
-        root or Path(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
+        root or place_of(os.environ.get("GRAPHXAI_DATA_ROOT") or "data")
     ),
-    help="Folder of all builds.  [default: $GRAPHXAI_DATA_ROOT, else ./data]",
+    help="Folder of all builds, or its URL, such as s3://bucket/folder.  [default: "
+    "$GRAPHXAI_DATA_ROOT, else ./data]",
 )
 source_option = click.option(
     "--source",

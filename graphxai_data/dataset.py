@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,7 +19,9 @@ from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES, Feature, Schema
+from graphxai_data.remote import RemoteBuild, opened
 from graphxai_data.shards import ShardReader
+from graphxai_data.urls import is_url, local_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +60,8 @@ class GraphXAIDataset(InMemoryDataset):
     `node_mask` [n] bool and `edge_mask` [m] bool.
 
     Args:
-        root: folder of all builds, as for `graphxai_data.build`.
+        root: folder of all builds, or its URL, as for `graphxai_data.build`; what lies at a URL is
+            fetched into the cache once.
         name: a shipped dataset or the path of a recipe file.
         seed: which build.
         split: "train", "valid" or "test" for those graphs only.
@@ -80,24 +84,30 @@ class GraphXAIDataset(InMemoryDataset):
     ) -> None:
         if split is not None and split not in SPLIT_NAMES:
             raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
-        super().__init__(str(root), transform, pre_transform, pre_filter)
         recipe = Recipe.load(name)
+        there = RemoteBuild.at(root, recipe.name, seed) if is_url(root) else None
+        here = local_path(root) if there is None else there.root
+        super().__init__(str(here), transform, pre_transform, pre_filter)
         self.name = recipe.name
         self.seed = seed
         self.split = split
-        self.folder, self.manifest = open_build(self.root, recipe, seed, force_reload)
-        self._load()
+        self.url = there.url if there else None
+        with there.named() if there else nullcontext():
+            self.folder, self.manifest = open_build(root, recipe, seed, force_reload)
+            self._load()
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> "GraphXAIDataset":
         """The dataset of a build folder, wherever it lies and whatever it is called."""
-        manifest = Manifest.load(folder)
-        dataset = GraphXAIDataset.__new__(GraphXAIDataset)
-        InMemoryDataset.__init__(dataset, str(Path(folder).expanduser().parent.parent))
-        dataset.name, dataset.seed, dataset.split = manifest.dataset, manifest.seed, None
-        dataset.folder, dataset.manifest = Path(folder).expanduser(), manifest
-        dataset._load()
-        return dataset
+        with opened(folder, extras=False) as (path, there):
+            manifest = Manifest.load(path)
+            dataset = GraphXAIDataset.__new__(GraphXAIDataset)
+            InMemoryDataset.__init__(dataset, str(path.parent.parent))
+            dataset.name, dataset.seed, dataset.split = manifest.dataset, manifest.seed, None
+            dataset.folder, dataset.manifest = path, manifest
+            dataset.url = there.url if there else None
+            dataset._load()
+            return dataset
 
     @property
     def num_classes(self) -> int:
@@ -218,8 +228,18 @@ class GraphXAIDataset(InMemoryDataset):
 def open_build(
     root: str | Path, recipe: Recipe, seed: int, force_reload: bool = False
 ) -> tuple[Path, Manifest]:
-    """Folder and manifest of a build under `root`; what is not built yet is built first."""
-    root = Path(root).expanduser()
+    """Folder and manifest of a build under `root`; what is not built yet is built first.
+
+    What lies at a URL is fetched into the cache, and the folder is there.
+    """
+    if is_url(root):
+        there = RemoteBuild.at(root, recipe.name, seed)
+        with there.named():
+            if force_reload or not there.exists():
+                build(recipe, seed, root, replace_existing=force_reload, wait=True)
+            there.fetch(extras=False)
+            return open_build(there.root, recipe, seed)
+    root = local_path(root)
     folder = root / recipe.name / f"seed-{seed}"
     if force_reload or not folder.exists():
         return folder, build(recipe, seed, root, replace_existing=force_reload, wait=True)

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 _DIED = (
     "a worker process died (killed, or out of memory); run the same command again to go on from "
-    "the finished shards, with fewer --jobs if memory is short"
+    "{parts}, with fewer --jobs if memory is short"
 )
 _ADDRESS = re.compile(r"(?:tcp|tls)://(\[[^\]]+\]|[^:/\[\]]+):(\d{1,5})")
 
@@ -41,6 +41,7 @@ def run(
     *,
     engine: str = "processes",
     jobs: int | None = None,
+    parts: str = "the finished shards",
 ) -> Iterator[Result]:
     """Results of `function` for all tasks, as they come.
 
@@ -49,14 +50,15 @@ def run(
         tasks: taken only as fast as they are worked on.
         engine: "serial", "processes", "dask" (a local cluster) or a Dask scheduler's address.
         jobs: number of worker processes; all cores by default. A running cluster has its own.
+        parts: what the same command would go on from, for errors.
     """
     jobs = check_jobs(jobs)
     check_engine(engine)
     if engine == "serial" or (engine == "processes" and jobs == 1):
         return map(function, tasks)
     if engine == "processes":
-        return _run_processes(function, tasks, jobs)
-    return _run_dask(function, tasks, engine, jobs)
+        return _run_processes(function, tasks, jobs, parts)
+    return _run_dask(function, tasks, engine, jobs, parts)
 
 
 def check_engine(engine: str) -> None:
@@ -81,7 +83,7 @@ def check_jobs(jobs: int | None) -> int:
 
 
 def _run_processes(
-    function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int
+    function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int, parts: str
 ) -> Iterator[Result]:
     # loky, not concurrent.futures: fresh interpreters (safe beside threads), but a caller's script
     # needs no `if __name__ == "__main__"`, which scripts that open a PyG dataset do not have.
@@ -89,7 +91,7 @@ def _run_processes(
         try:
             yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)
         except BrokenProcessPool:
-            raise WorkerDiedError(_DIED) from None
+            raise WorkerDiedError(_DIED.format(parts=parts)) from None
         finally:
             pool.shutdown(wait=True, kill_workers=True)
 
@@ -108,7 +110,7 @@ def _windowed(
 
 
 def _run_dask(
-    function: Callable[[Task], Result], tasks: Iterable[Task], engine: str, jobs: int
+    function: Callable[[Task], Result], tasks: Iterable[Task], engine: str, jobs: int, parts: str
 ) -> Iterator[Result]:
     try:
         from distributed import as_completed
@@ -134,11 +136,11 @@ def _run_dask(
                     running.add(client.submit(function, task, pure=False))
                 yield result
         except KilledWorker:
-            raise WorkerDiedError(_DIED) from None
+            raise WorkerDiedError(_DIED.format(parts=parts)) from None
         except (CancelledError, CommClosedError) as error:
             raise WorkerDiedError(
                 f"the Dask scheduler was lost ({error}); run the same command again to go on from "
-                "the finished shards"
+                f"{parts}"
             ) from None
 
 

@@ -17,6 +17,7 @@ from graphxai_data.seeds import MAX_SEED
 from graphxai_data.shards import SCHEMA_VERSION
 from graphxai_data.statistics import Summary
 from graphxai_data.typed_table import parse_table
+from graphxai_data.urls import local_path
 
 MANIFEST_NAME = "manifest.json"
 
@@ -82,7 +83,7 @@ class Manifest:
             InputError: the folder is not a build.
             DamagedError: its manifest cannot be used.
         """
-        path = Path(folder).expanduser() / MANIFEST_NAME
+        path = local_path(folder) / MANIFEST_NAME
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):

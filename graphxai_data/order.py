@@ -88,11 +88,8 @@ def refuse_foreign(folder: Path) -> None:
         )
 
 
-def keep_if_same(folder: Path, order: Order) -> Manifest:
-    """The manifest of the build that is there already, if it is the one asked for and whole."""
-    from graphxai_data.verify import verify
-
-    manifest = Manifest.load(folder)
+def difference(manifest: Manifest, order: Order) -> str | None:
+    """How a build is another than the one asked for; None if it is that one."""
     wanted = {
         "recipe_sha256": order.recipe.sha256,
         "seed": order.seed,
@@ -100,16 +97,20 @@ def keep_if_same(folder: Path, order: Order) -> Manifest:
     }
     for key, value in wanted.items():
         if getattr(manifest, key) != value:
-            raise InputError(
-                f"{folder}: holds another build ({key} {getattr(manifest, key)}, asked for {value})"
-                "; remove it or choose another --root"
-            )
+            return f"another build ({key} {getattr(manifest, key)}, asked for {value})"
     for name, source in order.sources.items():
         if name not in manifest.sources or manifest.sources[name].sha256 != source.sha256:
-            raise InputError(
-                f"{folder}: holds a build from another file for source '{name}'; "
-                "remove it or choose another --root"
-            )
+            return f"a build from another file for source '{name}'"
+    return None
+
+
+def keep_if_same(folder: Path, order: Order) -> Manifest:
+    """The manifest of the build that is there already, if it is the one asked for and whole."""
+    from graphxai_data.verify import verify
+
+    manifest = Manifest.load(folder)
+    if other := difference(manifest, order):
+        raise InputError(f"{folder}: holds {other}; remove it or choose another --root")
     # The id of a known source; of a user's own file, where it lies.
     known = registry()
     sources = {n: s.id if s.id in known else s.path for n, s in order.sources.items()}

@@ -23,11 +23,13 @@ from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.disk import explained_disk_errors, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError
 from graphxai_data.recipe import Recipe
+from graphxai_data.remote import is_built
 from graphxai_data.report.reproduction import report_text
 from graphxai_data.reproduce_cells import PARTS, Cell, Part, Reproduction, Results, Told, Walk
 from graphxai_data.sources import registry
 from graphxai_data.train import device_of
 from graphxai_data.typed_table import known_name
+from graphxai_data.urls import inside
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +106,7 @@ def reproduce(
     _check_sources(sources or {})
     device_of(device)
     if budget == "small":
-        root, out = Path(root) / "small", Path(out) / "small"
+        root, out = inside(root, "small"), Path(out) / "small"
     conditions = {
         "threads": torch.get_num_threads(), "torch": torch.__version__,
         "graphxai_data": __version__,
@@ -180,7 +182,7 @@ def _open_datasets(
                 told(f"building {name}", done, total, math.nan)
 
         try:
-            if not (Path(root) / name / "seed-0").exists():
+            if not is_built(root, name, 0):
                 build(recipe, root=root, graphs=graphs, sources=theirs, rings=False,
                       progress=progress, wait=True)  # fmt: skip
         except SourceMissingError as error:

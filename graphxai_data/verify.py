@@ -18,6 +18,7 @@ from graphxai_data.rings.verdict import Measurement
 from graphxai_data.seeds import rng_for, spread
 from graphxai_data.shards import ShardReader
 from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
+from graphxai_data.urls import is_url, local_path
 from graphxai_data.validate import survey
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ def verify(
     sample where there are more.
 
     Args:
-        folder: a build folder.
+        folder: a build folder, or its URL.
         full: prove every graph, and draw every graph again from its seed and compare.
         sources: the files that the build was made from, where they are not the shipped ones.
             Needed for `full`, and where classes come from a source.
@@ -43,7 +44,11 @@ def verify(
     Raises:
         InputError: the folder is not a build at all.
     """
-    folder = Path(folder).expanduser()
+    if is_url(folder):
+        from graphxai_data.remote import verified
+
+        return verified(folder, lambda copy: verify(copy, full, sources))
+    folder = local_path(folder)
     try:
         manifest = Manifest.load(folder)
     except DamagedError as error:

@@ -1,5 +1,7 @@
 import json
+import logging
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -10,11 +12,18 @@ from operator import neg
 from pathlib import Path
 
 import pytest
+from distributed import Client, LocalCluster
 
 from graphxai_data.build import build
+from graphxai_data.comparison import compare
+from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.engine import WorkerDiedError, run
 from graphxai_data.engine import _dask_client as open_client
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.recipe import read_toml
+from graphxai_data.resources import shipped
+from graphxai_data.study import RESULTS
+from graphxai_data.train import run_folder
 
 
 def square(number: int) -> int:
@@ -136,3 +145,113 @@ def test_a_cluster_without_workers_is_refused(start_cluster: Callable[[int], str
 def test_a_senseless_number_of_jobs_is_refused(jobs: object) -> None:
     with pytest.raises(InputError, match="jobs: expected a whole number from 1 to 4096"):
         run(square, [1], jobs=jobs)
+
+
+@pytest.fixture(scope="module")
+def local_cluster() -> Iterator[LocalCluster]:
+    """A scheduler and two workers; one that is killed comes again."""
+    state = random.getstate()
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+    ) as cluster:
+        yield cluster
+    random.setstate(state)
+
+
+@pytest.fixture
+def kill_a_worker(local_cluster: LocalCluster) -> Iterator[Callable[[], None]]:
+    """Kill one worker of the cluster with SIGKILL, the first time it is called."""
+    killed: list[int] = []
+    state = random.getstate()
+    with Client(local_cluster, set_as_default=False) as client:
+        client.wait_for_workers(2)
+
+        def kill() -> None:
+            if not killed:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        yield kill
+        client.wait_for_workers(2)
+        assert killed
+        assert killed[0] not in client.run(os.getpid).values()
+    random.setstate(state)
+
+
+def test_a_worker_killed_in_mid_build_changes_nothing(
+    local_cluster: LocalCluster, kill_a_worker: Callable[[], None], tmp_path: Path
+) -> None:
+    def progress(done: int, total: int) -> None:
+        if done >= 200:
+            kill_a_worker()
+
+    address = local_cluster.scheduler_address
+    made = build(
+        "ba2motif", root=tmp_path, shard_size=10, engine=address, rings=False, progress=progress
+    )
+    digests = read_toml(shipped("data") / "digests.toml")
+    assert made.content_sha256 == digests["ba2motif"]["content_sha256"]
+
+
+def _compared(root: Path, out: Path, **options: object) -> tuple[str, dict[str, bytes]]:
+    """All of a comparison as JSON, and every file it leaves but for the times of epochs."""
+    found = compare(
+        GraphXAIDataset(root, "ba2motif"), ("bcos-gin", "gin"), ("bcos", "saliency", "random"),
+        (0, 1), out, changes={"epochs": 2, "hidden": 8}, timing=False, save_scores=out / "scores",
+        **options,
+    )  # fmt: skip
+    files = {
+        str(path.relative_to(out)): path.read_bytes()
+        for path in out.rglob("*")
+        if path.is_file() and path.suffix not in (".jsonl", ".lock")
+    }
+    return found.to_json(), files
+
+
+def test_an_evaluation_on_a_cluster_is_the_one_without(
+    local_cluster: LocalCluster, kill_a_worker: Callable[[], None], tmp_path: Path
+) -> None:
+    build("ba2motif", root=tmp_path, graphs=60, engine="serial", rings=False)
+    here, files = _compared(tmp_path, tmp_path / "here")
+    told: list[str] = []
+
+    def kill(what: str, *_: object) -> None:
+        told.append(what)
+        kill_a_worker()
+
+    address = local_cluster.scheduler_address
+    there, theirs = _compared(tmp_path, tmp_path / "there", engine=address, told=kill)
+    assert there == here
+    assert len(told) == 4
+    results = run_folder("", "bcos-gin", "ba2motif", 1) / RESULTS
+    assert str(results) in files
+    assert len(files) > 16  # card, weights, evaluation of each model, and scores
+    assert theirs == files
+    # What is known is not done again, and what is not is added to it.
+    before = (tmp_path / "there" / results).stat().st_mtime_ns
+    more = compare(
+        GraphXAIDataset(tmp_path, "ba2motif"), ("bcos-gin",), ("bcos", "bcos-contrast"), (1,),
+        tmp_path / "there", changes={"epochs": 2, "hidden": 8}, timing=False, engine=address,
+    )  # fmt: skip
+    assert [row["explainer"] for row in more.rows] == ["bcos", "bcos-contrast"]
+    assert (tmp_path / "there" / results).stat().st_mtime_ns > before
+    kept = json.loads((tmp_path / "there" / results).read_text())["splits"]["test"]
+    assert set(kept) == {"bcos", "bcos-contrast"}
+
+
+def test_a_build_that_workers_cannot_see_is_reported_with_the_remedy(
+    local_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    build("ba2motif", root=tmp_path, graphs=60, engine="serial", rings=False)
+    dataset = GraphXAIDataset(tmp_path, "ba2motif")
+    (tmp_path / "ba2motif").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="a worker cannot read .* that every worker can read"):
+        compare(
+            dataset, ("gin",), ("saliency",), (0,), tmp_path / "runs",
+            changes={"epochs": 1}, timing=False, engine=local_cluster.scheduler_address,
+        )  # fmt: skip
+
+
+def test_a_dead_worker_tells_what_the_next_run_begins_with() -> None:
+    with pytest.raises(WorkerDiedError, match="go on from the models that are measured already"):
+        list(run(die, [0, 1], jobs=2, parts="the models that are measured already"))

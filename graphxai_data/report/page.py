@@ -45,6 +45,7 @@ from graphxai_data.report.packed import (
 from graphxai_data.report.rings_plot import rings_plot
 from graphxai_data.report.sketch import SIDE
 from graphxai_data.rings.verdict import Measurement
+from graphxai_data.urls import local_path
 from graphxai_data.verify import verify
 
 PAGE_NAME = "report.html"
@@ -78,7 +79,7 @@ def write_report(
         check: verify the build first, and say so in the page.
         told: progress: how much is done, how much there is, and what is being done.
     """
-    folder = Path(folder).expanduser()
+    folder = local_path(folder)
     path = _checked_place(folder / PAGE_NAME if out is None else Path(out).expanduser())
     manifest = Manifest.load(folder)
     recipe = manifest.load_recipe()

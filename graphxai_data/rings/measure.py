@@ -23,8 +23,8 @@ def check(
     """Measure structural necessity (P1) and feature-topology interdependence (P2).
 
     Args:
-        dataset_or_folder: a build folder, or any PyG dataset (or list) of graphs with one class
-            each; a `group` keeps graphs together that belong together.
+        dataset_or_folder: a build folder or its URL, or any PyG dataset (or list) of graphs
+            with one class each; a `group` keeps graphs together that belong together.
         depth: "quick": probes without training; "full": GIN and DeepSets trained on every mode.
         seed: of folds, splits, random modes and weights.
         options: for "full": `runs`, `graphs`, `epochs`, `progress`, `resume`.
@@ -41,9 +41,11 @@ def check(
             raise InputError(f"the {depth} check takes no option '{option}'; it takes {takes}")
     if not isinstance(dataset_or_folder, str | Path):
         return _measure(sample_dataset(dataset_or_folder), depth, seed, **options)
-    folder = Path(dataset_or_folder).expanduser()
-    manifest = Manifest.load(folder)
-    return measure_shards(folder, manifest, manifest.load_recipe(), depth, seed, **options)
+    from graphxai_data.remote import opened  # it publishes what is written here
+
+    with opened(dataset_or_folder) as (folder, _):
+        manifest = Manifest.load(folder)
+        return measure_shards(folder, manifest, manifest.load_recipe(), depth, seed, **options)
 
 
 def measure_shards(
