@@ -83,7 +83,7 @@ def _name_owner(path: Path) -> None:
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
     with suppress(OSError):
-        write_atomically(path, json.dumps(owner).encode())
+        path.write_text(json.dumps(owner), encoding="utf-8")
 
 
 def _owner_in(path: Path) -> str:
