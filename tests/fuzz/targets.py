@@ -57,8 +57,11 @@ def _planned(name: str, source: str, path: Path, graphs: int) -> None:
 
 
 def grafts(folder: Path) -> Target:
+    from graphxai_data.generators.molecule_pool import read_molecules
+
+    shipped = find_sources(Recipe.load("dihalo"))["zinc"].path
     path = folder / "pool.smi"
-    path.write_text("\n".join(SMILES * 3))
+    path.write_text("\n".join(read_molecules(shipped)[:40]))
     return [path], lambda path: _planned("dihalo", "zinc", path, 3)
 
 
