@@ -22,6 +22,7 @@ def nursery() -> Iterator[Ask]:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *sys.path])
     command = [sys.executable, str(Path(__file__).with_name("nursery.py"))]
+    kills = 0
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -32,6 +33,7 @@ def nursery() -> Iterator[Ask]:
             kill_at: int | None = None,
             **arguments: Any,
         ) -> dict[str, Any]:
+            nonlocal kills
             plain = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
             request = {
                 "call": call, "kill_after": kill_after, "kill_at": kill_at, "arguments": plain,
@@ -41,11 +43,13 @@ def nursery() -> Iterator[Ask]:
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
             answer: dict[str, Any] = json.loads(process.stdout.readline())
+            kills += answer["killed"]
             return answer
 
         yield ask
         assert process.stdin is not None
         process.stdin.close()
+    print(f"{kills} processes were killed")  # shown by `pytest -s`
 
 
 @pytest.fixture(scope="session")
