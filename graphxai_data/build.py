@@ -129,7 +129,7 @@ def build(
         if folder.exists() and not replace_existing:
             return _kept(folder, order, rings)
         staging = open_staging(folder, order)
-        missing = [task for task in _tasks(order, plan) if not is_made(staging / task.name)]
+        missing = [t for t in _tasks(order, plan) if not is_made(staging / t.name, order)]
         done = order.graphs - sum(task.graphs for task in missing)
         tick(done, order.graphs)
         jobs = min(jobs, max(len(missing), 1))
@@ -171,7 +171,7 @@ def build(
             write_measurement(staging, measured)
         _draw_classes(order, staging)
         manifest.save(staging)
-        (staging / ORDER_NAME).unlink()
+        (staging / ORDER_NAME).unlink(missing_ok=True)
         write_cards(staging, manifest, recipe, measured)
         publish(staging, folder)
         return manifest

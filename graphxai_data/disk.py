@@ -1,10 +1,14 @@
 """Writing to disk: whole files only, one writer a folder, and errors that say what to do."""
 
 import errno
+import json
 import os
 import shutil
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -57,13 +61,39 @@ def folder_lock(
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=-1 if wait else 0)
+    # Not in the lock file itself: some versions of filelock empty it before they know it is taken.
+    owner = folder.with_name(f".{folder.name}.owner")
     try:
         with lock:
-            yield
+            _name_owner(owner)
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    owner.unlink()
     except Timeout:
         raise InputError(
-            f"{folder}: another process is {work} here; wait for it, or choose another {option}"
+            f"{folder}: another process is {work} here{_owner_in(owner)}; wait for it, or choose "
+            f"another {option}"
         ) from None
+
+
+def _name_owner(path: Path) -> None:
+    """Write down whose lock it is: for people only, so never a reason to fail."""
+    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    with suppress(OSError):
+        path.write_text(json.dumps(owner), encoding="utf-8")
+
+
+def _owner_in(path: Path) -> str:
+    """Whose lock it is, in words; empty where that is not known."""
+    try:
+        owner = json.loads(path.read_bytes()[:1000])
+        pid, host, since = (str(owner[key])[:80] for key in ("pid", "host", "since"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f" (process {pid} on {host}, since {since})"
 
 
 def publish(staging: Path, folder: Path) -> None:
@@ -90,10 +120,25 @@ def _replaced(folder: Path) -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write under a temporary name beside `path`, flush to disk, then rename."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    """Write under a temporary name beside `path`, flush to disk, then rename.
+
+    The name is that of this writer alone: of several at once, the last one's file stays, whole.
+    """
+    writer = f"{os.getpid()}-{threading.get_ident()}"
+    temporary = path.with_name(f".{path.name}.{writer}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def sweep(folder: Path) -> None:
+    """Take away what writers that were killed have left in a folder; its lock must be held."""
+    for path in folder.glob(".*.tmp"):
+        path.unlink(missing_ok=True)

@@ -5,9 +5,12 @@ files: no shared disk is needed, and no engine can change a byte.
 """
 
 import logging
+import os
 import random
 import re
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager
@@ -87,13 +90,26 @@ def _run_processes(
 ) -> Iterator[Result]:
     # loky, not concurrent.futures: fresh interpreters (safe beside threads), but a caller's script
     # needs no `if __name__ == "__main__"`, which scripts that open a PyG dataset do not have.
-    with loky.ProcessPoolExecutor(max_workers=jobs) as pool:
+    with loky.ProcessPoolExecutor(
+        max_workers=jobs, initializer=_end_with, initargs=(os.getpid(),)
+    ) as pool:
         try:
             yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)
-        except BrokenProcessPool:
+        except (BrokenProcessPool, MemoryError):
             raise WorkerDiedError(_DIED.format(parts=parts)) from None
         finally:
             pool.shutdown(wait=True, kill_workers=True)
+
+
+def _end_with(master: int) -> None:
+    """Let this worker end when its master does: loky's wait for ever for one that was killed."""
+
+    def watch() -> None:
+        while os.getppid() == master:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _windowed(

@@ -7,8 +7,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphxai_data.disk import write_atomically
+from graphxai_data.disk import sweep, write_atomically
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.generators import generator_module
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
 from graphxai_data.shards import SCHEMA_VERSION, ShardReader
@@ -57,8 +58,11 @@ def open_staging(folder: Path, order: Order) -> Path:
     digest = hashlib.sha256(order.to_json().encode()).hexdigest()
     staging = folder.with_name(f".{folder.name}.{digest[:16]}.partial")
     order_file = staging / ORDER_NAME
-    if order_file.is_file() and order_file.read_text(encoding="utf-8") == order.to_json():
+    # The order is taken out before the cards are written, which name every file of a build.
+    finished = (staging / MANIFEST_NAME).is_file() and not order_file.exists()
+    if finished or _is_order(order_file, order):
         log.info("going on with the unfinished build in %s", staging)
+        sweep(staging)
         return staging
     if staging.exists():
         shutil.rmtree(staging)
@@ -67,12 +71,24 @@ def open_staging(folder: Path, order: Order) -> Path:
     return staging
 
 
-def is_made(path: Path) -> bool:
-    """Whether an earlier run left this shard, and left it whole."""
+def _is_order(path: Path, order: Order) -> bool:
+    return path.is_file() and path.read_bytes() == order.to_json().encode()
+
+
+def is_made(path: Path, order: Order) -> bool:
+    """Whether an earlier run left this shard, and left it whole: every byte as it was written."""
     if not path.exists():
         return False
+    recipe = order.recipe
     try:
-        ShardReader(path).check()
+        shard = ShardReader(path)
+        shard.check()
+        shard.check_bytes(
+            generator_module(recipe.generator).schema(recipe.params),
+            dataset=recipe.name,
+            recipe_sha256=recipe.sha256,
+            seed=order.seed,
+        )
     except DamagedError as error:
         log.warning("made again: %s", error)
         return False

@@ -1,6 +1,7 @@
 """Raw files as people have them: plain or gzipped, in a folder or a zip archive; never a bomb."""
 
 import lzma
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from graphxai_data.errors import InputError
 
 MAX_BYTES = 512 * 2**20
+_NOT_ZERO = re.compile(rb"[^\0]")
 
 
 def read_bytes(path: Path) -> bytes:
@@ -21,17 +23,25 @@ def gunzipped(raw: bytes, where: str) -> bytes:
     """The content, decompressed if it is gzipped; `where` is named in errors."""
     if raw[:2] != b"\x1f\x8b":
         return raw
-    parts, room = [], MAX_BYTES + 1
+    parts, room, at = [], MAX_BYTES + 1, 0
     try:
-        while raw:  # one member after the other; in one piece each, unlike the module gzip
+        while at < len(raw):  # one member after the other
             member = zlib.decompressobj(wbits=31)
-            parts.append(member.decompress(raw, room))
-            room -= len(parts[-1])
-            if not room:
-                raise _too_large(where)
-            if not member.eof:
-                raise zlib.error("it ends before its content does")
-            raw = member.unused_data.lstrip(b"\0")  # some writers fill up with zeros
+            # The first in one piece, unlike the module gzip. What is behind the end of a member is
+            # copied, so that many small ones are met with small pieces.
+            piece = len(raw) if at == 0 else 1 << 10
+            while not member.eof:
+                if at == len(raw):
+                    raise zlib.error("it ends before its content does")
+                given = memoryview(raw)[at : at + piece]
+                parts.append(member.decompress(given, room))
+                room -= len(parts[-1])
+                if not room:
+                    raise _too_large(where)
+                at += len(given) - len(member.unused_data)
+                piece *= 2
+            more = _NOT_ZERO.search(raw, at)  # some writers fill up with zeros
+            at = more.start() if more else len(raw)
     except zlib.error as error:
         raise InputError(f"{where}: a damaged gzip file ({error})") from None
     return b"".join(parts)
@@ -80,7 +90,7 @@ def _alias(name: str, there: list[str], where: Path) -> str:
 # What zipfile raises for archives that are damaged, encrypted, or of a kind it does not know.
 _ZIP_ERRORS = (
     zipfile.BadZipFile, OSError, EOFError, zlib.error, lzma.LZMAError, NotImplementedError,
-    RuntimeError, ValueError,
+    RuntimeError, ValueError, OverflowError, MemoryError,
 )  # fmt: skip
 
 

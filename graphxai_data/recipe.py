@@ -17,6 +17,9 @@ from graphxai_data.typed_table import nearest, parse_table
 # Statistics that a recipe may hold a build to, in its table [expected].
 EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")
 
+# Of a TOML file, and of a dotted key in it.
+_MOST_BYTES, _MOST_PARTS = 2**20, 200
+
 # What decides the bytes of a build. The rest (summary, expectations, claims) is said *about* them,
 # and may be corrected without making every existing build a stranger.
 _DIGESTED = ("name", "version", "generator", "params", "sources", "splits")
@@ -181,7 +184,15 @@ def shipped_names() -> list[str]:
 def read_toml(path: Path) -> dict[str, Any]:
     """The parsed file, or an `InputError` that says what is wrong with it."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{_shown(path)}: more than {_MOST_BYTES >> 20} MiB; shorten it")
+        text = path.read_text(encoding="utf-8")
+        # The parser's time grows with the square of the parts of a dotted key.
+        if any(piece.count(".") > _MOST_PARTS for piece in re.split(r"[\n=,\[\]{}]", text)):
+            raise InputError(f"{_shown(path)}: a key of more than {_MOST_PARTS} parts; shorten it")
+        return tomllib.loads(text)
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
         raise InputError(f"{_shown(path)}: not valid TOML: {error}") from None
     except OSError as error:

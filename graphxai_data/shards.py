@@ -238,6 +238,20 @@ class ShardReader:
                 f"(expected {self.sha256}, got {found}); delete it and build again"
             )
 
+    def check_bytes(self, schema: Schema, **identity: Any) -> None:
+        """Raise a `DamagedError` unless the file is, byte for byte, what is written of its arrays.
+
+        Args:
+            schema: that it has to have.
+            identity: as for `shard_bytes`.
+        """
+        same_schema = self.schema == schema
+        if not same_schema or shard_bytes(self.columns, schema, **identity) != self._image:
+            raise DamagedError(
+                f"{self.path}: not the bytes that its arrays are written as; "
+                "delete it and build again"
+            )
+
     def __len__(self) -> int:
         return len(self.columns["y"])
 

@@ -16,7 +16,7 @@ from torch import nn
 from graphxai_data import __version__
 from graphxai_data.checkpoint import Card, weights_digest
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import explained_disk_errors, write_atomically
+from graphxai_data.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.evaluate import measured
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant
@@ -74,9 +74,7 @@ class Study:
         force: bool,
     ) -> Iterator[Row]:
         """The rows of one trained model; measured now, or as they are kept beside it."""
-        kept = _Kept(folder / RESULTS, self.dataset, card, self.split)
-        if force:
-            kept.rows.clear()
+        kept = _Kept(folder / RESULTS, self.dataset, card, self.split, force)
         for group in groups(variants):
             self._complete(kept, group, name, model, card)
             for variant in group:
@@ -133,7 +131,7 @@ class Study:
                 for variant in group:
                     both = training[variant.name], scored[variant.name]
                     rows[variant.name] |= self._faithful(model, card, *both)
-        kept.write()
+        kept.write(rows)
 
     def _faithful(self, model: nn.Module, card: Card, training: Scored, found: Scored) -> Row:
         some, truth = self._training
@@ -189,22 +187,33 @@ def groups(variants: Sequence[Variant]) -> list[list[Variant]]:
 
 
 class _Kept:
-    """The rows that are known of a model, by split; of other weights or data none are."""
+    """The rows that are known of a model, by split; of other weights or data none are.
 
-    def __init__(self, path: Path, dataset: GraphXAIDataset, card: Card, split: str) -> None:
-        self._path = path
+    With `force` none are known, and what is written replaces rows instead of adding to them.
+    """
+
+    def __init__(
+        self, path: Path, dataset: GraphXAIDataset, card: Card, split: str, force: bool
+    ) -> None:
+        self._path, self._split, self._force = path, split, force
         self._identity = {
             "content_sha256": dataset.manifest.content_sha256,
             "weights_sha256": card.weights_sha256,
             "graphxai_data": __version__,
         }
-        self._splits = self._read()
-        self.rows = self._splits.setdefault(split, {})
+        self.rows: dict[str, Row] = {} if force else self._read().get(split, {})
 
-    def write(self) -> None:
-        """Put all rows on disk."""
-        whole = without_nan({"of": self._identity, "splits": self._splits})
-        with explained_disk_errors(self._path.parent, "--out", "what is measured already"):
+    def write(self, rows: dict[str, Row]) -> None:
+        """Put some rows on disk, beside whatever another process has put there meanwhile."""
+        with (
+            explained_disk_errors(self._path.parent, "--out", "what is measured already"),
+            folder_lock(self._path, wait=True),
+        ):
+            splits = self._read()
+            there = splits.setdefault(self._split, {})
+            for name, row in rows.items():
+                there[name] = row if self._force else there.get(name, {}) | row
+            whole = without_nan({"of": self._identity, "splits": splits})
             write_atomically(self._path, json.dumps(whole, indent=2).encode())
 
     def _read(self) -> dict[str, dict[str, Row]]:

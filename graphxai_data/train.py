@@ -31,7 +31,7 @@ from graphxai_data.checkpoint import (
     save_checkpoint,
 )
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import explained_disk_errors, folder_lock, write_atomically
+from graphxai_data.disk import explained_disk_errors, folder_lock, sweep, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.metrics import accuracy, macro_f1, roc_auc, weighted_accuracy
 from graphxai_data.nn import GSAT
@@ -107,6 +107,7 @@ def train(
             explained_disk_errors(folder, "--out", "the last whole epoch"),
             folder_lock(folder, wait=False, work="training", option="--out"),
         ):
+            sweep(folder)
             _make_room(folder, card, target, force)
             if not ((folder / CARD).is_file() and read_card(folder).complete):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -325,7 +326,10 @@ def _make_room(folder: Path, card: Card, device: torch.device, force: bool) -> N
         for name in (CARD, WEIGHTS, HISTORY, STATE):
             (folder / name).unlink(missing_ok=True)
     if (folder / CARD).is_file():
-        _check_same(folder, read_card(folder), card)
+        finished = read_card(folder)
+        _check_same(folder, finished, card)
+        if finished.complete:  # a state beside it only waits to be taken away
+            return
     if (folder / STATE).is_file():
         there, under = begun_in(folder)
         _check_same(folder, there, card)

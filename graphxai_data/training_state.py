@@ -1,6 +1,7 @@
 """What it takes to go on with a training that was stopped: one file, written after every epoch."""
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from graphxai_data.checkpoint import Card
 from graphxai_data.disk import write_atomically
-from graphxai_data.errors import DamagedError
+from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.typed_table import parse_table
 
 STATE = "training.safetensors"
@@ -57,17 +58,16 @@ class TrainingState:
             "conditions": conditions,
             "history": [dataclasses.asdict(epoch) for epoch in self.history],
         }
-        content = save(
-            {key: tensor.contiguous() for key, tensor in tensors.items()},
-            {"about": json.dumps(about)},
-        )
+        text = json.dumps(about)
+        tensors = {key: tensor.contiguous() for key, tensor in tensors.items()}
+        content = save(tensors, {"about": text, "sha256": _digest(text, tensors)})
         write_atomically(folder / STATE, content)
 
     def load(self, folder: Path) -> None:
         """Go back to the state in a folder."""
         about, tensors = _read(folder / STATE)
         try:
-            self.history = [Epoch(**line) for line in about["history"]]
+            self.history = [_epoch(line) for line in about["history"]]
             self.best = _under("best.", tensors)
             self.model.load_state_dict(_under("model.", tensors))
             optimiser = self.optimiser.state_dict()
@@ -78,7 +78,7 @@ class TrainingState:
                 for i in parameters
             }
             self.optimiser.load_state_dict(optimiser)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise _damaged(folder / STATE, error) from None
 
 
@@ -86,7 +86,10 @@ def begun_in(folder: Path) -> tuple[Card, dict[str, Any]]:
     """What the training that was stopped in a folder is of, and its conditions."""
     path = folder / STATE
     about, _ = _read(path)
-    return parse_table(Card, about["card"], str(path)), dict(about["conditions"])
+    try:
+        return parse_table(Card, about["card"], str(path)), dict(about["conditions"])
+    except (InputError, TypeError, ValueError) as error:
+        raise _damaged(path, error) from None
 
 
 def copy_of(model: nn.Module) -> dict[str, Tensor]:
@@ -97,12 +100,30 @@ def copy_of(model: nn.Module) -> dict[str, Tensor]:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            about = json.loads(file.metadata()["about"])
-            if set(about) != {"card", "conditions", "history"}:
-                raise ValueError("its description lacks something")
-            return about, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
+            said = file.metadata()
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        if said["sha256"] != _digest(said["about"], tensors):
+            raise ValueError("it does not have the digest written in it")
+        about = json.loads(said["about"])
+        if set(about) != {"card", "conditions", "history"}:
+            raise ValueError("its description lacks something")
+        return about, tensors
+    except (
+        safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError,
+    ) as error:  # fmt: skip
         raise _damaged(path, error) from None
+
+
+def _digest(about: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of all that a state holds: of a wrong bit one would never know otherwise."""
+    return hashlib.sha256(save(dict(tensors), {"about": about})).hexdigest()
+
+
+def _epoch(line: dict[str, Any]) -> Epoch:
+    epoch = Epoch(**line)
+    for value in (epoch.train_loss, epoch.valid["loss"], epoch.valid["accuracy"]):
+        float(value)
+    return epoch
 
 
 def _damaged(path: Path, error: Exception) -> DamagedError:

@@ -27,7 +27,11 @@ from graphxai_data.errors import InputError
 from graphxai_data.metrics import checked_scores
 
 FORMAT, VERSION = "graphxai-data scores", 1
+# A file may say that it holds more than it does: zlib never packs more than 1,032 to 1.
+_MOST_PACKED, _MOST_BYTES = 1032, 2**31
+_HEAP = b"GCOL\x01"
 _TEXTS = ("dataset", "content_sha256", "model_sha256", "explainer")
+_ATTRIBUTES = ("format", "version", *_TEXTS)
 _ARRAYS = ("graph_id", "node_ptr", "node_scores", "edge_ptr", "edge_scores")
 
 
@@ -101,10 +105,13 @@ class ScoreFile:
         if not Path(path).is_file():
             raise InputError(f"{path}: no such file; expected one with scores")
         try:
+            check_heaps(Path(path).read_bytes())
             with h5py.File(path, "r") as file:
-                attributes = {key: _text(value) for key, value in file.attrs.items()}
-                arrays = {key: file[key][()] for key in _ARRAYS if key in file}
-        except (OSError, ValueError, TypeError) as error:
+                attributes = {
+                    key: _text(file.attrs[key]) for key in _ATTRIBUTES if key in file.attrs
+                }
+                arrays = {key: _array(file, key) for key in _ARRAYS if key in file}
+        except (OSError, ValueError, TypeError, KeyError, RuntimeError, MemoryError) as error:
             raise InputError(f"{path}: no HDF5 file, or a damaged one ({error})") from None
         found = f"{attributes.get('format')}, version {attributes.get('version')}"
         if found != f"{FORMAT}, version {VERSION}":
@@ -123,4 +130,39 @@ class ScoreFile:
 
 
 def _text(value: Any) -> str:
+    if np.ndim(value):
+        raise ValueError("an attribute is not a single value")
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _array(file: h5py.File, key: str) -> npt.NDArray[Any]:
+    """An array [rows] of numbers that lies in this very file, and is no larger than it can be."""
+    if not isinstance(file.get(key, getlink=True), h5py.HardLink):
+        raise ValueError(f"'{key}' is a link to somewhere else")
+    found = file[key]
+    if not isinstance(found, h5py.Dataset) or found.external or found.is_virtual:
+        raise ValueError(f"'{key}' is not an array in this file")
+    if found.ndim != 1 or found.dtype.kind not in "iuf":
+        raise ValueError(f"'{key}' is {found.dtype} {found.shape}, expected numbers [rows]")
+    if found.nbytes > min(_MOST_BYTES, _MOST_PACKED * found.id.get_storage_size() + 2**16):
+        raise ValueError(f"'{key}' claims {found.nbytes} bytes, more than are stored")
+    array: npt.NDArray[Any] = found[()]
+    return array
+
+
+def check_heaps(image: bytes) -> None:
+    """A ValueError where HDF5 could loop for ever: in a heap of texts whose objects do not end."""
+    at = image.find(_HEAP)
+    while at >= 0:
+        size = int.from_bytes(image[at + 8 : at + 16], "little")
+        place, end = at + 16, at + size
+        if not 16 <= size <= len(image) - at:
+            raise ValueError("a heap of texts that is larger than the file")
+        while place + 16 <= end:
+            number = int.from_bytes(image[place : place + 2], "little")
+            length = int.from_bytes(image[place + 8 : place + 16], "little")
+            # Number 0 is what is free: all the rest. Else HDF5 could look at one place for ever.
+            place += 16 + -(-length // 8) * 8 if number else length
+            if place > end or (number == 0 and place != end):
+                raise ValueError("a heap of texts with an object that does not end")
+        at = image.find(_HEAP, at + 4)

@@ -123,4 +123,7 @@ def _read_idx(path: Path, name: str, dimensions: int, kind: int) -> npt.NDArray[
         state = "truncated" if len(raw) < size else "longer than its header says"
         raise InputError(f"{where}: {state}: {len(raw)} bytes, expected {size} for {list(shape)}")
     dtype = np.uint8 if kind == _UBYTE else np.dtype(">i4")
-    return np.frombuffer(raw, dtype, offset=header).reshape(shape)
+    try:
+        return np.frombuffer(raw, dtype, offset=header).reshape(shape)
+    except ValueError as error:  # nothing at all, in rows of billions
+        raise InputError(f"{where}: {list(shape)}: {error}") from None

@@ -10,13 +10,14 @@ from typing import NamedTuple
 from rdkit import Chem, rdBase
 
 from graphxai_data.errors import InputError
-from graphxai_data.generators.smiles_text import atoms_of
+from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure
 from graphxai_data.raw_files import read_bytes
 from graphxai_data.seeds import Draws
 
 # Atoms of a grafted molecule, hydrogens included: their numbers fit a byte. A background may have a
 # quarter as many heavy atoms.
 MAX_ATOMS = 256
+_MOST_LETTERS = 4000  # of a SMILES; RDKit is not even asked about longer ones
 _UNUSUAL = re.compile(r"\[\d|[~$*<>]")
 
 
@@ -96,6 +97,9 @@ def select_backgrounds(
         for i in draws.permutation(len(pool)).tolist():
             if len(chosen) == count:
                 break
+            if len(pool[i]) > _MOST_LETTERS:
+                rejected["too large"] += 1
+                continue
             molecule: Chem.Mol | None = Chem.MolFromSmiles(pool[i])
             if molecule is None or molecule.GetNumAtoms() == 0:
                 rejected["SMILES does not parse"] += 1
@@ -131,6 +135,8 @@ def _unusable(molecule: Chem.Mol, smiles: str, atoms: list[str]) -> str | None:
         return "has atoms that are not simple elements, or hydrogens written as atoms"
     if _UNUSUAL.search(smiles):
         return "has isotopes, or bonds that are not single, double, triple or aromatic"
+    if not free_ring_closure(smiles):
+        return "has no ring-closure number left"
     return "too large" if len(atoms) > MAX_ATOMS // 4 else None
 
 

@@ -4,6 +4,7 @@
 dictionary of tensors.
 """
 
+import zipfile
 from functools import lru_cache
 from typing import Any
 
@@ -23,6 +24,10 @@ def read_lists(source: Source) -> list[list[Any]]:
     import torch
 
     try:
+        if zipfile.is_zipfile(source.path):
+            with zipfile.ZipFile(source.path) as archive:
+                if any(i.compress_type != zipfile.ZIP_STORED for i in archive.infolist()):
+                    raise ValueError("packed; torch never packs its files")
         found = torch.load(source.path, map_location="cpu", weights_only=True)
     except Exception as error:
         # Whatever a file makes torch raise; a pickle of anything but tensors among it.

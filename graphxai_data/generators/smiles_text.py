@@ -41,8 +41,8 @@ def insert_branches(smiles: str, branches: Mapping[int, str]) -> tuple[str, dict
 
 
 def free_ring_closure(smiles: str) -> str:
-    """A ring-closure number that the SMILES does not use."""
+    """A ring-closure number that the SMILES does not use; empty if it uses all."""
     for digit in "123456789":
         if digit not in smiles:
             return digit
-    return next(f"%{n}" for n in range(10, 100) if f"%{n}" not in smiles)
+    return next((f"%{n}" for n in range(10, 100) if f"%{n}" not in smiles), "")

@@ -58,7 +58,7 @@ class Graphs:
     """The graphs of a build by their number, a shard in memory at a time."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
-        self._paths = [folder / entry.name for entry in manifest.shards]
+        self._folder, self._entries = folder, manifest.shards
         self._ptr = pointers([entry.graphs for entry in manifest.shards])
         self._at = -1
         self._shard: ShardReader | None = None
@@ -74,7 +74,7 @@ class Graphs:
         """Look at every shard once."""
         label, split, nodes, lowest, highest = [], [], [], [], []
         degrees = np.zeros(0, np.int64)
-        for at in range(len(self._paths)):
+        for at in range(len(self._entries)):
             shard = self._open(at)
             columns = shard.columns
             label.append(columns["y"])
@@ -102,7 +102,9 @@ class Graphs:
 
     def _open(self, at: int) -> ShardReader:
         if self._shard is None or at != self._at:
-            self._at, self._shard = at, ShardReader(self._paths[at])
+            entry = self._entries[at]
+            shard = ShardReader(self._folder / entry.name, file_crc32=entry.file_crc32)
+            self._at, self._shard = at, shard
         return self._shard
 
 

@@ -51,7 +51,8 @@ class Sample:
 def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> Sample:
     """Graphs of a build, at random, spread over it."""
     statistics = manifest.statistics
-    schema = ShardReader(folder / manifest.shards[0].name).schema
+    begin = manifest.shards[0]
+    schema = ShardReader(folder / begin.name, file_crc32=begin.file_crc32).schema
     dense = schema.node_features.encoding != "onehot"
     # Dense features are mixed by random layers, which costs more than counting colours.
     parts = statistics["nodes_mean"] * (5 if dense else 1) + statistics["edges_mean"]

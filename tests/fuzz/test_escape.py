@@ -1,0 +1,248 @@
+"""No name leads out of its folder, no file has code run, and none of the package's code could."""
+
+import ast
+import importlib
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from click.testing import Result
+
+import graphxai_data
+from graphxai_data.build import build
+from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.generators.pattern_file import read_lists
+from graphxai_data.raw_files import read_member
+from graphxai_data.recipe import Recipe, find
+from graphxai_data.sources import Source
+from graphxai_data.train import train
+from graphxai_data.verify import verify
+
+PACKAGE = Path(graphxai_data.__file__).parent
+ScoreFile = importlib.import_module("graphxai_data.explain.files").ScoreFile
+EVIL = ["../evil", "/tmp/evil", "a/../../evil", "..", ".", "a\\..\\evil", "evil\0", "~/evil", ""]  # noqa: S108
+
+
+def _everything(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_the_name_of_a_recipe_leads_nowhere(
+    tmp_path: Path, name: str, cli: Callable[..., Result]
+) -> None:
+    text = find("ba2motif").read_text(encoding="utf-8")
+    path = tmp_path / "r.toml"
+    escaped = name.replace("\\", "\\\\").replace("\0", "\\u0000")
+    path.write_text(text.replace('name = "ba2motif"', f'name = "{escaped}"'))
+    before = _everything(tmp_path)
+    with pytest.raises(InputError):
+        build(path, root=tmp_path / "deep" / "root", graphs=10)
+    assert _everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_names_of_datasets_models_and_explainers_lead_nowhere(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "deep" / "root"
+    build("ba2motif", root=root, graphs=20, engine="serial", rings=False)
+    monkeypatch.chdir(root)
+    before = _everything(tmp_path)
+    dataset = GraphXAIDataset(root, "ba2motif")
+    for wish in (
+        lambda: build(name, root=root, graphs=10),
+        lambda: GraphXAIDataset(root, name),
+        lambda: train(dataset, name, out=root / "runs"),
+        lambda: train(dataset, "gin", name, out=root / "runs"),
+        lambda: graphxai_data.load_model(name),
+        lambda: graphxai_data.evaluate(dataset, [name]),
+    ):
+        with pytest.raises((GraphXAIDataError, ValueError)):
+            wish()
+    assert _everything(tmp_path) == before
+
+
+def test_members_of_an_archive_that_would_unpack_elsewhere_are_never_unpacked(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "deep" / "a.zip"
+    path.parent.mkdir()
+    link = zipfile.ZipInfo("NCI1_A.txt")
+    link.external_attr = 0o120777 << 16  # a symbolic link, to Unix
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("../evil.txt", "/evil.txt", "..\\evil.txt", "x/../../evil.txt"):
+            archive.writestr(name, "evil")
+        archive.writestr(link, "/etc/passwd")
+    before = _everything(tmp_path)
+    assert read_member(path, "NCI1_A.txt") == b"/etc/passwd"  # the text of the link, not its file
+    with pytest.raises(InputError, match="no file NCI1_graph_labels.txt"):
+        read_member(path, "NCI1_graph_labels.txt")
+    assert _everything(tmp_path) == before
+
+
+def _with_scores(path: Path, change: Callable[[h5py.File], None]) -> Path:
+    ScoreFile("d", "0" * 64, "../../evil", np.arange(2), np.arange(3), np.ones(2)).save(path)
+    with h5py.File(path, "a") as file:
+        del file["node_scores"]
+        change(file)
+    return path
+
+
+def test_arrays_of_an_explanation_file_that_lie_elsewhere_are_refused(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(np.ones(2).tobytes())
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["node_scores"] = np.ones(2)
+
+    def linked(file: h5py.File) -> None:
+        file["node_scores"] = h5py.ExternalLink("other.h5", "node_scores")
+
+    def soft(file: h5py.File) -> None:
+        file["node_scores"] = h5py.SoftLink("/graph_id")
+
+    def external(file: h5py.File) -> None:
+        file.create_dataset("node_scores", (2,), "f8", external=[(str(secret), 0, 16)])
+
+    def virtual(file: h5py.File) -> None:
+        layout = h5py.VirtualLayout((2,), "f8")
+        layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "node_scores", (2,))
+        file.create_virtual_dataset("node_scores", layout)
+
+    def a_group(file: h5py.File) -> None:
+        file.create_group("node_scores")
+
+    def a_table(file: h5py.File) -> None:
+        file["node_scores"] = np.ones((2, 2))
+
+    def one_number(file: h5py.File) -> None:
+        file["node_scores"] = 1.0
+
+    def texts(file: h5py.File) -> None:
+        file["node_scores"] = ["a", "b"]
+
+    for change in (linked, soft, external, virtual, a_group, a_table, one_number, texts):
+        path = _with_scores(tmp_path / f"{change.__name__}.h5", change)
+        with pytest.raises(InputError, match="node_scores"):
+            ScoreFile.load(path)
+
+
+def test_an_attribute_that_is_an_array_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    ScoreFile("d", "0" * 64, "e", np.arange(2), np.arange(3), np.ones(2)).save(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["dataset"] = np.zeros(1000)
+    with pytest.raises(InputError, match="an attribute is not a single value"):
+        ScoreFile.load(path)
+
+
+def test_a_build_whose_shards_are_links_is_what_they_lead_to(tmp_path: Path) -> None:
+    build("ba2motif", root=tmp_path, graphs=20, shard_size=10, engine="serial", rings=False)
+    folder = tmp_path / "ba2motif" / "seed-0"
+    shard = folder / "shard-00001.h5"
+    shard.rename(tmp_path / "elsewhere.h5")
+    shard.symlink_to(tmp_path / "elsewhere.h5")
+    assert verify(folder) == []
+    shard.unlink()
+    shard.symlink_to("/etc/passwd")
+    assert any("shard-00001.h5" in problem for problem in verify(folder))
+    shard.unlink()
+    shard.symlink_to("/dev/zero")  # without an end
+    assert any("shard-00001.h5" in problem for problem in verify(folder))
+
+
+class Hostile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_no_file_of_tensors_has_code_run(tmp_path: Path, zipped: bool) -> None:
+    path = tmp_path / "a.pt"
+    torch.save([Hostile(tmp_path / "evil"), [], []], path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_lists(Source("", path, ""))
+    assert not (tmp_path / "evil").exists()
+
+
+FORBIDDEN_MODULES = {
+    "pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "yaml",
+    "tarfile", "code", "runpy",
+}  # fmt: skip
+FORBIDDEN_CALLS = {
+    "eval", "exec", "compile", "__import__", "extractall", "extract", "unpack_archive", "system",
+    "popen", "read_pickle", "to_pickle",
+}  # fmt: skip
+OF_TORCH = {"save", "load", "jit"}
+
+
+def _problems(text: str) -> list[str]:
+    """What of some code could run a file, or unpack one."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        modules = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module or ""]
+        found += [name for name in modules if name.split(".")[0] in FORBIDDEN_MODULES]
+        if not isinstance(node, ast.Call):
+            continue
+        function, keywords = node.func, {k.arg: k.value for k in node.keywords}
+        if "allow_pickle" in keywords:
+            found.append("allow_pickle")
+        if isinstance(function, ast.Name) and function.id in FORBIDDEN_CALLS:
+            found.append(function.id)
+        if not isinstance(function, ast.Attribute):
+            continue
+        owner = function.value.id if isinstance(function.value, ast.Name) else ""
+        if function.attr in FORBIDDEN_CALLS and owner not in ("re", "nn"):
+            found.append(function.attr)
+        if owner == "torch" and function.attr in OF_TORCH:
+            safe = keywords.get("weights_only")
+            if function.attr != "load" or not (
+                isinstance(safe, ast.Constant) and safe.value is True
+            ):
+                found.append(f"torch.{function.attr}")
+        if owner in ("np", "numpy") and function.attr == "load":
+            found.append("numpy.load")
+    return found
+
+
+def test_nothing_in_the_package_runs_or_unpacks_a_file() -> None:
+    paths = list(PACKAGE.rglob("*.py"))
+    assert len(paths) > 100
+    for path in paths:
+        assert _problems(path.read_text(encoding="utf-8")) == [], path.name
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pickle", "from joblib import load", "eval('1')", "torch.load(p)",
+        "torch.load(p, weights_only=False)", "np.load(p)", "archive.extractall()",
+        "np.savez(p, allow_pickle=True)", "torch.save(a, b)", "os.system('x')",
+    ],
+)  # fmt: skip
+def test_the_search_finds_what_it_looks_for(code: str) -> None:
+    assert _problems(code)
+    assert _problems("torch.load(p, weights_only=True); re.compile('x')") == []
+
+
+def test_a_recipe_that_is_no_file_is_not_read(tmp_path: Path) -> None:
+    for path in ("/dev/zero", str(tmp_path), "/proc/self/mem"):
+        with pytest.raises(InputError):
+            Recipe.load(Path(path))
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(InputError, match="no such recipe file"):
+        Recipe.load(tmp_path / "pipe.toml")

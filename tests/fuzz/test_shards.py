@@ -1,0 +1,19 @@
+"""Shards, and what lies beside them in a build: read or refused, whatever they hold."""
+
+import pytest
+
+from tests.fuzz.conftest import check, check_many, needs_proc
+
+# How many changed files are read, and how many of those are refused at least.
+COUNTS = {"shards": (300, 150), "builds": (40, 10)}
+
+
+@needs_proc
+def test_changed_files_are_read_or_refused() -> None:
+    check(COUNTS)
+
+
+@needs_proc
+@pytest.mark.slow
+def test_many_more_changed_files_are_read_or_refused() -> None:
+    check_many(COUNTS)
