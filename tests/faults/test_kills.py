@@ -131,7 +131,7 @@ def _killed_at_random(
     return answer["result"], done
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_build_killed_at_random_moments_ends_with_the_same_digest(
     nursery: Ask, tmp_path: Path, seed: int
 ) -> None:
