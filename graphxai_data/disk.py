@@ -106,13 +106,17 @@ def publish(staging: Path, folder: Path) -> None:
 
 def finish_replacing(folder: Path) -> None:
     """Take away what `publish` replaced, or put it back if it was killed between two steps."""
-    old = _replaced(folder)
+    old, discarded = _replaced(folder), folder.with_name(f".{folder.name}.discarded")
+    if discarded.exists():
+        shutil.rmtree(discarded)
     if old.exists() and not folder.exists():
         old.rename(folder)
     elif old.is_symlink():
         old.unlink()
     elif old.exists():
-        shutil.rmtree(old)
+        # Under another name first: what is put back is never something half taken away.
+        old.rename(discarded)
+        shutil.rmtree(discarded)
 
 
 def _replaced(folder: Path) -> Path:

@@ -26,7 +26,7 @@ from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.reproduce import Budget, reproduce
 from graphxai_data.train import train
 
-QUICK = {"epochs": 3, "batch_size": 16, "hidden": 8}
+QUICK = {"epochs": 2, "batch_size": 16, "hidden": 8}
 
 
 def run(call: str, arguments: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from graphxai_data.build import build
 from graphxai_data.checkpoint import CARD, WEIGHTS
 from graphxai_data.manifest import Manifest
 from graphxai_data.training_state import STATE
@@ -77,6 +78,26 @@ def test_a_replacement_killed_before_any_write_keeps_the_old_build_or_the_new_on
     assert _killed_at_every_operation(killed) >= 10
 
 
+def test_a_build_that_was_half_taken_away_is_never_put_back(
+    golden: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "ba2motif" / "seed-0"
+    shutil.copytree(golden[0], made)
+    new = SMALL | {"graphs": 10}
+
+    def half(path: Path) -> None:
+        (path / "shard-00001.h5").unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", half)
+        with pytest.raises(KeyboardInterrupt):
+            build(root=tmp_path, **new, replace_existing=True)
+    shutil.rmtree(made)  # by hand
+    assert build(root=tmp_path, **new).graphs == 10
+    assert {path.name for path in made.parent.iterdir()} == {"seed-0", ".seed-0.lock"}
+
+
 def test_a_training_killed_before_any_write_ends_with_the_same_weights(
     nursery: Ask, golden: tuple[Path, str], tmp_path: Path
 ) -> None:
@@ -110,7 +131,7 @@ def _killed_at_random(
     return answer["result"], done
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_build_killed_at_random_moments_ends_with_the_same_digest(
     nursery: Ask, tmp_path: Path, seed: int
 ) -> None:
