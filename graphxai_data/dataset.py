@@ -17,8 +17,9 @@ from graphxai_data.build import build
 from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
+from graphxai_data.opened_build import OpenedBuild, checked_split
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import SPLIT_NAMES, Feature, Schema
+from graphxai_data.record import SPLIT_NAMES, Feature
 from graphxai_data.remote import RemoteBuild, opened
 from graphxai_data.shards import ShardReader
 from graphxai_data.urls import is_url, local_path
@@ -51,7 +52,7 @@ class GraphXAIData(Data):
         return explanation
 
 
-class GraphXAIDataset(InMemoryDataset):
+class GraphXAIDataset(OpenedBuild, InMemoryDataset):
     """A built dataset as a PyG `InMemoryDataset`; what is not built yet is built first.
 
     Every graph has `x` [n, p], `edge_index` [2, m], `edge_attr` [m, q] (where the dataset has
@@ -82,8 +83,7 @@ class GraphXAIDataset(InMemoryDataset):
         pre_filter: Callable[[Any], bool] | None = None,
         force_reload: bool = False,
     ) -> None:
-        if split is not None and split not in SPLIT_NAMES:
-            raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
+        checked_split(split)
         recipe = Recipe.load(name)
         there = RemoteBuild.at(root, recipe.name, seed) if is_url(root) else None
         here = local_path(root) if there is None else there.root
@@ -108,21 +108,6 @@ class GraphXAIDataset(InMemoryDataset):
             dataset.url = there.url if there else None
             dataset._load()
             return dataset
-
-    @property
-    def num_classes(self) -> int:
-        """Number of classes of the dataset, whichever split is loaded."""
-        return self._schema.num_classes
-
-    @property
-    def has_rationale(self) -> bool:
-        """Whether it is known which nodes and edges a class was made by."""
-        return self._schema.has_rationale
-
-    @property
-    def task(self) -> str:
-        """Whether graphs or nodes have classes: "graph" or "node"."""
-        return self._schema.task
 
     def get(self, idx: int) -> Any:
         """Graph `idx` of all that are loaded."""
@@ -164,7 +149,7 @@ class GraphXAIDataset(InMemoryDataset):
         """Concatenate the shards and map their pointers onto PyG's `data, slices`."""
         entries = self.manifest.shards
         shards = [ShardReader(self.folder / e.name, file_crc32=e.file_crc32) for e in entries]
-        self._schema: Schema = shards[0].schema
+        self._schema = shards[0].schema
         self._data, self.slices = self._assemble([shard.columns for shard in shards])
         if self.pre_filter is not None or self.pre_transform is not None:
             self._data, self.slices = self._transformed()

@@ -1,4 +1,4 @@
-"""What datasets over shards know of a build before they open any shard of it."""
+"""What all datasets know of a build."""
 
 from pathlib import Path
 

@@ -15,6 +15,7 @@ from graphxai_data.manifest import Manifest
 from graphxai_data.opened_build import OpenedBuild, checked_split
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES
+from graphxai_data.remote import opened
 from graphxai_data.shard_graphs import OpenShards
 
 
@@ -71,8 +72,8 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
         dataset = cls.__new__(cls)
         checked_split(split)
         whole_number("open_shards", open_shards, 1, 2**16)
-        folder = Path(folder).expanduser()
-        dataset._set_up(folder, Manifest.load(folder), split, transform, check, open_shards)
+        with opened(folder, extras=False) as (path, _):
+            dataset._set_up(path, Manifest.load(path), split, transform, check, open_shards)
         return dataset
 
     def _set_up(

@@ -15,6 +15,7 @@ from graphxai_data.manifest import Manifest
 from graphxai_data.opened_build import OpenedBuild, checked_split
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES
+from graphxai_data.remote import opened
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, Draws, below, rng_for
 from graphxai_data.shard_graphs import LoadedShard, StoredGraph, read_shard
 
@@ -87,8 +88,8 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
         """The dataset of a build folder, wherever it lies and whatever it is called."""
         dataset = cls.__new__(cls)
         dataset._set_up(split, transform, shuffle, shuffle_seed, buffer, rank, world_size, check)
-        folder = Path(folder).expanduser()
-        dataset._describe(folder, Manifest.load(folder), split)
+        with opened(folder, extras=False) as (path, _):
+            dataset._describe(path, Manifest.load(path), split)
         return dataset
 
     def _set_up(

@@ -651,3 +651,24 @@ def test_memory_does_not_grow_with_the_dataset(root: Path, tmp_path: Path) -> No
     assert growth["memory"] > 50
     assert growth["sharded"] < growth["memory"] / 8, growth
     assert growth["streamed"] < growth["memory"] / 8, growth
+
+
+def test_a_build_at_a_url_is_read_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fsspec", reason="needs the extra [remote]")
+    monkeypatch.setenv("GRAPHXAI_DATA_CACHE", str(tmp_path))
+    root = "memory://streaming"
+    build("ba2motif", root=root, graphs=12, shard_size=5, rings=False)
+    whole = GraphXAIDataset(root, "ba2motif")
+    streams = [
+        StreamedDataset(root, "ba2motif"),
+        ShardedDataset(root, "ba2motif"),
+        StreamedDataset.from_folder(f"{root}/ba2motif/seed-0"),
+        ShardedDataset.from_folder(f"{root}/ba2motif/seed-0"),
+    ]
+    for stream in streams:
+        found = [stream[i] for i in range(12)] if isinstance(stream, ShardedDataset) else stream
+        for graph, wanted in zip(found, whole, strict=True):
+            assert torch.equal(graph.edge_index, wanted.edge_index)
+            assert torch.equal(graph.node_mask, wanted.node_mask)
