@@ -1,22 +1,16 @@
 """Builds at a URL: made, and read, in a local cache; published whole, the manifest last.
 
-What a store has to do is little: put, get, copy, delete and list. A build becomes visible with its
-`manifest.json`, which is written when everything else is there and checked; so a reader sees all of
-a build or none. Two publishers cannot mix their files: each leaves a mark of its own, and then
-looks for the marks of others. Of two that want different builds at most one finds none, because the
-later of the two marks was written before its owner looked.
+A build becomes visible with its `manifest.json`, which is written when everything else is there and
+checked; so a reader sees all of a build or none.
 """
 
 import hashlib
 import logging
-import random
 import re
-import secrets
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +28,17 @@ from graphxai_data.report.cards import PICTURE_NAME
 from graphxai_data.report.rings_plot import PLOT_NAME
 from graphxai_data.rings.verdict import RINGS_NAME
 from graphxai_data.sources import cache_folder, file_sha256
+from graphxai_data.store import Store, StoreError
 from graphxai_data.urls import inside, is_url, local_path, shown
 
 log = logging.getLogger(__name__)
 
 # What a build may have beside manifest and shards; small, and read anew whenever it is wanted.
 EXTRAS = ("README.md", "croissant.json", RINGS_NAME, PLOT_NAME, PICTURE_NAME)
-# Stores whose folders exist as soon as something is in them. On others they have to be made; here
-# that must not be tried, since it would make the bucket.
-_FLAT = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "memory")
 _STREAMS = 8  # files under way at a time: a store answers slowly, but many at once
-_TRIES = 4  # to find no mark of another publisher
+_TRIES = 4  # to read a build that is replaced meanwhile
 _CHUNK = 1 << 22
 _CACHE = "$GRAPHXAI_DATA_CACHE"
-
-
-class StoreError(InputError):
-    """A store cannot be used: unknown, out of reach, or it refuses."""
 
 
 class RemoteBuild:
@@ -66,7 +54,7 @@ class RemoteBuild:
 
     def __init__(self, url: str) -> None:
         self.url = str(inside(url))
-        self._fs, self._path = _file_system(self.url)
+        self._store = Store(self.url)
         root, dataset, name = self.url.rsplit("/", 2)
         key = hashlib.sha256(root.encode()).hexdigest()[:16]
         self.folder = cache_folder() / "remote" / key / _file_name(dataset) / _file_name(name)
@@ -83,7 +71,7 @@ class RemoteBuild:
 
     def exists(self) -> bool:
         """Whether a whole build is published."""
-        return self._manifest() is not None
+        return self._store.manifest() is not None
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -119,7 +107,7 @@ class RemoteBuild:
         ):
             finish_replacing(self.folder)
             for _ in range(_TRIES):
-                content = self._manifest()
+                content = self._store.manifest()
                 if content is None:
                     raise InputError(
                         f"{self.folder}: not a graphxai-data build (no {MANIFEST_NAME} there); "
@@ -128,7 +116,7 @@ class RemoteBuild:
                 try:
                     self._fetch(content, extras, fresh)
                 except DamagedError:
-                    if self._manifest() == content:
+                    if self._store.manifest() == content:
                         raise
                     continue  # it was replaced while it was read
                 return self.folder
@@ -155,7 +143,7 @@ class RemoteBuild:
         if not fresh and path.is_file() and _crc32(path) == entry.file_crc32:
             return
         temporary = path.with_name(f".{path.name}.tmp")
-        if not self._get(entry.name, temporary):
+        if not self._store.get(entry.name, temporary):
             raise DamagedError(
                 f"{self.folder}/{entry.name}: no such shard; delete the build there and build again"
             )
@@ -170,7 +158,7 @@ class RemoteBuild:
 
     def _fetch_extra(self, path: Path) -> None:
         temporary = path.with_name(f".{path.name}.tmp")
-        if self._get(path.name, temporary):
+        if self._store.get(path.name, temporary):
             temporary.replace(path)
         else:
             path.unlink(missing_ok=True)
@@ -178,7 +166,7 @@ class RemoteBuild:
     def strays(self) -> list[str]:
         """Sentences about shards at the URL that the manifest does not list."""
         listed = {entry.name for entry in Manifest.load(self.folder).shards}
-        found = (name for name in self._names() if re.fullmatch(r"shard-\d+\.h5", name))
+        found = (name for name in self._store.names() if re.fullmatch(r"shard-\d+\.h5", name))
         return [
             f"{shown(self.url)}/{name}: not listed in {MANIFEST_NAME}"
             for name in sorted(set(found) - listed)
@@ -204,7 +192,7 @@ class RemoteBuild:
                     self._complete(manifest)
                 return manifest
             # Before hours of work: may anything be written there?
-            self._probe()
+            self._store.probe()
             manifest = make(replace_existing or not self._begun(order))
             self.publish(manifest, replace_existing=replace_existing)
             return manifest
@@ -253,10 +241,10 @@ class RemoteBuild:
                     f"{self.folder}: another process has built something else here meanwhile; run "
                     "the same command again"
                 )
-            with self._explained(), self._marked(content) as mark:
-                there = self._manifest()
+            with self._store.explained(), self._store.marked(content) as mark:
+                there = self._store.manifest()
                 if there not in (None, content) and replace_existing:
-                    self._fs.rm_file(f"{self._path}/{MANIFEST_NAME}")
+                    self._store.delete(MANIFEST_NAME)
                 elif there not in (None, content):
                     raise InputError(
                         f"{self.folder}: another build has been published here meanwhile; run the "
@@ -267,153 +255,13 @@ class RemoteBuild:
                 else:
                     files = [f for n in names if (f := self.folder / n).is_file()]
                 last = self.folder / MANIFEST_NAME
-                _all(lambda file: self._upload(file, mark), [f for f in files if f != last])
+                _all(lambda file: self._store.upload(file, mark), [f for f in files if f != last])
                 if names is None:
                     ours = {file.name for file in files}
-                    for name in self._names():
+                    for name in self._store.names():
                         if re.fullmatch(r"shard-\d+\.h5", name) and name not in ours:
-                            self._fs.rm_file(f"{self._path}/{name}")
-                    self._upload(last, mark)
-
-    def _upload(self, file: Path, mark: str) -> None:
-        """Put a file under a temporary key, check it there, then give it its name."""
-        key, temporary = f"{self._path}/{file.name}", f"{mark}/{file.name}"
-        if self._holds(key, file):
-            return
-        self._make_folder(mark)
-        self._fs.put_file(str(file), temporary)
-        if not self._holds(temporary, file):
-            raise StoreError(
-                f"{self.folder}/{file.name}: did not arrive as it was sent; "
-                "run the same command again"
-            )
-        if type(self._fs).mv is not _plain_mv():  # a rename, where the store has one
-            self._fs.mv(temporary, key)
-        else:
-            self._fs.cp_file(temporary, key)
-            self._fs.rm_file(temporary)
-
-    def _holds(self, key: str, file: Path) -> bool:
-        """Whether the store has this very content under a key."""
-        self._fs.invalidate_cache()
-        try:
-            about = self._fs.info(key)
-        except FileNotFoundError:
-            return False
-        if about["size"] != file.stat().st_size:
-            return False
-        content = file.read_bytes()
-        # S3 tells the MD5 of what came in one piece and is not encrypted with a key of one's own.
-        if (
-            str(about.get("ETag")).strip('"')
-            == hashlib.md5(content, usedforsecurity=False).hexdigest()
-        ):
-            return True
-        digest = hashlib.sha256()
-        with self._fs.open(key, "rb") as stored:
-            while chunk := stored.read(_CHUNK):
-                digest.update(chunk)
-        return digest.digest() == hashlib.sha256(content).digest()
-
-    @contextmanager
-    def _marked(self, content: bytes) -> Iterator[str]:
-        """Hold the right to publish; gives the folder of temporary keys, whose name is the mark."""
-        digest = hashlib.sha256(content).hexdigest()[:16]
-        mark = f"{self._path}/.upload-{digest}-{secrets.token_hex(8)}"
-        try:
-            for i in range(_TRIES):
-                # Both may have stepped back: not again at the same time.
-                time.sleep(i * secrets.randbelow(500) / 1000)
-                self._make_folder(mark)
-                self._fs.pipe_file(f"{mark}/mark", content)
-                others = [n for n in self._marks() if not n.startswith(f".upload-{digest}-")]
-                if not others:
-                    break
-                self._remove(mark)
-            else:
-                raise InputError(
-                    f"{self.folder}: another build is being published here; wait for it, or, if "
-                    f"its process is dead, delete {shown(self.url)}/{others[0]}"
-                )
-            yield mark
-            # Of publishers of the same build that were killed. One that is alive loses nothing: all
-            # that it wants to publish is there.
-            for name in self._names():
-                if name.startswith((f".upload-{digest}-", ".probe-")):
-                    self._remove(f"{self._path}/{name}")
-        except GraphXAIDataError:
-            raise
-        except Exception:
-            if self._manifest() != content:
-                raise
-            log.info("%s was published by another process", shown(self.url))
-        finally:
-            with suppress(Exception):
-                self._remove(mark)
-
-    def _marks(self) -> list[str]:
-        return sorted(name for name in self._names() if name.startswith(".upload-"))
-
-    def _names(self) -> list[str]:
-        self._fs.invalidate_cache()
-        try:
-            return [
-                path.rstrip("/").rsplit("/", 1)[-1]
-                for path in self._fs.ls(self._path, detail=False)
-            ]
-        except FileNotFoundError:
-            return []
-
-    def _remove(self, folder: str) -> None:
-        self._fs.invalidate_cache()
-        with suppress(FileNotFoundError):
-            self._fs.rm(folder, recursive=True)
-
-    def _make_folder(self, folder: str) -> None:
-        protocols = self._fs.protocol
-        if not set([protocols] if isinstance(protocols, str) else protocols) & set(_FLAT):
-            self._fs.makedirs(folder, exist_ok=True)
-
-    def _probe(self) -> None:
-        with self._explained():
-            self._make_folder(self._path)
-            key = f"{self._path}/.probe-{secrets.token_hex(8)}"
-            self._fs.pipe_file(key, b"graphxai-data")
-            self._remove(key)
-
-    def _manifest(self) -> bytes | None:
-        with self._explained():
-            self._fs.invalidate_cache()
-            try:
-                return bytes(self._fs.cat_file(f"{self._path}/{MANIFEST_NAME}"))
-            except FileNotFoundError as error:
-                if "bucket does not exist" in str(error):  # nor is there anything else
-                    raise
-                return None
-
-    def _get(self, name: str, path: Path) -> bool:
-        """Fetch a file; False if there is none."""
-        with self._explained():
-            try:
-                self._fs.get_file(f"{self._path}/{name}", str(path))
-            except FileNotFoundError:
-                path.unlink(missing_ok=True)
-                return False
-            return True
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Whatever a store raises, as one clear line."""
-        # Some stores draw waiting times from the global generator; the caller shall not notice.
-        state = random.getstate()
-        try:
-            yield
-        except GraphXAIDataError:
-            raise
-        except Exception as error:  # every store has its own
-            raise StoreError(f"{shown(self.url)}: {_reason(error)}") from None
-        finally:
-            random.setstate(state)
+                            self._store.delete(name)
+                    self._store.upload(last, mark)
 
 
 @contextmanager
@@ -443,46 +291,6 @@ def verified(url: str, verify: Callable[[Path], list[str]]) -> list[str]:
             return [build.by_url(problem) for problem in verify(folder)] + build.strays()
     except DamagedError as error:
         return [str(error)]
-
-
-def _file_system(url: str) -> tuple[Any, str]:
-    try:
-        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
-    except ImportError:
-        raise StoreError(f"{shown(url)}: {_EXTRA}") from None
-    try:
-        fs, path = url_to_fs(url)
-    except ImportError as error:
-        raise StoreError(
-            f"{shown(url)}: {error} (graphxai-data[remote] has what s3:// needs)"
-        ) from None
-    except Exception as error:  # an unknown protocol, or options that a store does not take
-        raise StoreError(
-            f"{shown(url)}: {_reason(error)}; expected a folder, or a URL that fsspec knows, such "
-            "as s3://bucket/folder"
-        ) from None
-    return fs, str(path).rstrip("/")
-
-
-_EXTRA = "URLs need an extra: pip install 'graphxai-data[remote]'"
-
-
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    name = type(error).__name__
-    if isinstance(error, PermissionError) or "Credentials" in name or "Token" in name:
-        return f"no permission ({text}); check the credentials that fsspec finds"
-    if isinstance(error, FileNotFoundError):
-        return f"not found ({text}); check the bucket, or make it first"
-    if isinstance(error, OSError | TimeoutError) or "Connection" in name or "Timeout" in name:
-        return f"cannot be reached ({text}); check the network and the endpoint"
-    return text
-
-
-def _plain_mv() -> Any:
-    from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
-
-    return AbstractFileSystem.mv
 
 
 def _all(function: Callable[[Any], None], items: Iterable[Any]) -> None:

@@ -15,8 +15,9 @@ from graphxai_data import remote
 from graphxai_data.build import build
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.remote import RemoteBuild, StoreError
+from graphxai_data.remote import RemoteBuild
 from graphxai_data.rings import check
+from graphxai_data.store import Store, StoreError
 from graphxai_data.urls import inside, is_url, local_path, shown
 from graphxai_data.verify import verify
 
@@ -142,13 +143,13 @@ def test_a_reader_fetches_once_and_looks_at_the_manifest_only(
     build("ba2motif", root=root, graphs=20, shard_size=5, engine="serial")
     other_cache(monkeypatch, tmp_path)
     fetched: list[str] = []
-    get = RemoteBuild._get
+    get = Store.get
 
-    def counted(self: RemoteBuild, name: str, path: Path) -> bool:
+    def counted(self: Store, name: str, path: Path) -> bool:
         fetched.append(name)
         return get(self, name, path)
 
-    monkeypatch.setattr(RemoteBuild, "_get", counted)
+    monkeypatch.setattr(Store, "get", counted)
     dataset = GraphXAIDataset(root, "ba2motif")
     assert sorted(fetched) == [f"shard-0000{i}.h5" for i in range(4)]
     assert (len(dataset), dataset.url) == (20, f"{root}/ba2motif/seed-0")
