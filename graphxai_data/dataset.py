@@ -109,16 +109,6 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
             dataset._load()
             return dataset
 
-    def get(self, idx: int) -> Any:
-        """Graph `idx` of all that are loaded."""
-        graph = super().get(idx)
-        # Of a single graph PyG gives the storage itself, where texts are still together.
-        if self.len() == 1:
-            for extra in self._schema.extras:
-                if extra.level == "text" and isinstance(graph[extra.name], Texts):
-                    graph[extra.name] = graph[extra.name][0]
-        return graph
-
     def get_idx_split(self) -> dict[str, Tensor]:
         """Positions of the graphs of each split, as OGB datasets give them."""
         if self.split is not None:
@@ -195,6 +185,8 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
         store["split"] = store["split"].to(torch.int64)
         if self._schema.edge_features is not None:
             store["edge_attr"] = _expand(store["edge_attr"], self._schema.edge_features)
+        if len(pointers["graph"]) == 2:  # of a single graph PyG gives the storage itself
+            return GraphXAIData.from_dict(store | {k: text[0] for k, text in texts.items()}), slices
         return GraphXAIData.from_dict(store | texts), slices
 
     def _transformed(self) -> tuple[Any, Any]:

@@ -32,6 +32,8 @@ def driver() -> Iterator[Any]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(argument)
     options.add_argument("--window-size=1280,1400")
+    # What is scrolled to gently moves on while it is clicked.
+    options.add_argument("--force-prefers-reduced-motion")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=webdriver.ChromeService(helper))
     yield found
@@ -76,6 +78,12 @@ def choose(driver: Any, id_: str, text: str) -> None:
     WebDriverWait(driver, 10).until(lambda _: turn() != before)
 
 
+def reset(driver: Any) -> None:
+    button = driver.find_element(By.CSS_SELECTOR, "#filters button[type=reset]")
+    bring(driver, button)
+    button.click()
+
+
 @pytest.mark.parametrize("name", ["ba2motif", "dihalo", "mnist75sp-r23", "pattern"])
 def test_a_page_asks_nobody_for_anything(show: Any, pages: dict[str, Path], name: str) -> None:
     driver = show(pages[name])
@@ -98,7 +106,7 @@ def test_filters_leave_the_graphs_that_are_asked_for(show: Any, pages: dict[str,
     choose(driver, "split", "test")
     assert found_words(driver).startswith("2 of 180")
     assert all("F meta · test" in heading for heading in headings(driver))
-    driver.find_element(By.CSS_SELECTOR, "#filters button[type=reset]").click()
+    reset(driver)
     WebDriverWait(driver, 10).until(lambda d: found_words(d).startswith("180 of 180"))
 
 
@@ -137,7 +145,7 @@ def test_outcome_and_overlap_are_filters_of_the_chosen_explainer(
     wrong = int(found_words(driver).split()[0])
     assert right + wrong == explained_graphs(pages["dihalo"])
     assert right > wrong
-    driver.find_element(By.CSS_SELECTOR, "#filters button[type=reset]").click()
+    reset(driver)
     WebDriverWait(driver, 10).until(lambda d: found_words(d).startswith("180 of 180"))
     choose(driver, "explainer", "degree")
     low = driver.find_element(By.ID, "jaccard-high")
