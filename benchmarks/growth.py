@@ -35,7 +35,7 @@ def measured_build(graphs: int, jobs: int) -> dict[str, float]:
 
 
 def _memory_of(pid: int) -> int:
-    """Bytes of a process and its children that no other process shares, and the parent's whole."""
+    """Bytes that a process and its children have in memory; shared pages count for each."""
     try:
         parent = psutil.Process(pid)
         family = [parent, *parent.children(recursive=True)]

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,8 @@ def scored_by(
     for i, batch in enumerate(BatchLoader(part, batch_size)):
         edge_index.append(batch.edge_index + nodes_before)
         nodes_before += batch.num_nodes
-        found.append(explain(model, batch.to(device), method=first.method, **options))
+        made = explain(model, batch.to(device), method=first.method, **options)
+        found.append(replace(made, data=None))  # or all batches would stay in memory
         if progress:
             progress(min((i + 1) * batch_size, len(part)), len(part))
     nodes = torch.cat([e.node_scores for e in found]).cpu()

@@ -117,7 +117,7 @@ class Store:
                     self.remove(f"{self._path}/{name}")
         except GraphXAIDataError:
             raise
-        except Exception:
+        except Exception:  # such as a key that a publisher of the same build took away meanwhile
             if self.manifest() != content:
                 raise
             log.info("%s was published by another process", shown(self.url))

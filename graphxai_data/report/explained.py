@@ -4,9 +4,7 @@ It comes from what `graphxai-data evaluate` leaves: models with what is kept bes
 that it prints, and explanation files. Without any, the shipped models of the dataset are shown.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,16 +32,16 @@ from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import jaccard_at_k
+from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.resources import shipped
 from graphxai_data.scores import Truth, scored_by, scored_from_file
-from graphxai_data.study import RESULTS, groups
+from graphxai_data.study import Row, groups
 
 # Of explainers that take no time, those that the paper compares.
 _USUAL = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
 _FLOOR_AND_CEILING = ("random", "oracle")
 _OTHERS = "That is done for test graphs and a sample of others."
 
-Row = dict[str, Any]
 Told = Callable[[int, int, str], None]
 
 
@@ -85,16 +83,6 @@ class Explained:
     table: list[Row] = field(default_factory=list)
 
 
-@dataclass
-class _Found:
-    """What the files that were given hold; `labels` are models' names in tables, by weights."""
-
-    folders: list[Path] = field(default_factory=list)
-    labels: dict[str, str] = field(default_factory=dict)
-    files: list[tuple[Path, ScoreFile]] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
-
-
 def explained(
     folder: Path,
     manifest: Manifest,
@@ -115,11 +103,10 @@ def explained(
         sample: graphs to explain besides.
         told: progress.
     """
-    found = _read(evaluations, manifest)
+    found = read_evaluations(evaluations, manifest)
     if not evaluations:
         found.folders = shipped_models(manifest)
     wanted = chosen_variants(explainers) if explainers else chosen_variants(_USUAL)
-    recipe = manifest.load_recipe()
     if not (found.folders or found.files or manifest.statistics["rationale_nodes_mean"]):
         return Explained(table=summary_of(manifest.dataset, found.rows))
     dataset = GraphXAIDataset.from_folder(folder)
@@ -135,7 +122,7 @@ def explained(
         page.add_model(path, wanted, found.labels, force=not evaluations)
     for path, file in found.files:
         page.add_file(path, file)
-    page.add_floor([v for v in variants_for(None, recipe) if v in wanted])
+    page.add_floor([v for v in variants_for(None, page.recipe) if v in wanted])
     if explainers and "all" not in explainers:
         page.refuse_unused(wanted)
     page.result.table = summary_of(manifest.dataset, _merged(found.rows, page.rows))
@@ -157,10 +144,12 @@ class _Page:
 
     def __init__(self, dataset: GraphXAIDataset, sample: Sequence[int], told: Told | None) -> None:
         self.dataset, self.told = dataset, told
+        self.recipe = dataset.manifest.load_recipe()
         self.result, self.rows = Explained(), []  # type: tuple[Explained, list[Row]]
         test = dataset.get_idx_split()["test"]
         others = sorted(set(sample) - set(test.tolist()))
-        self.test, self.parts = dataset[test], [dataset[test], dataset[others]]
+        self.test = dataset[test]
+        self.parts = [part for part in (self.test, dataset[others]) if len(part)]
         self.foreign: set[str] = set()
         self._model_of_weights: dict[str, str] = {}
         self._shown_variants: set[str] = set()
@@ -186,7 +175,7 @@ class _Page:
         self._model_of_weights[card.weights_sha256] = name
         self.result.predicted[name] = self._predictions(model)
         self.result.models.append(_about(name, card, self.dataset.manifest))
-        variants = [v for v in variants_for(model, self._recipe) if v in wanted]
+        variants = [v for v in variants_for(model, self.recipe) if v in wanted]
         self._add(variants, model, name, kind, card.seed)
 
     def add_floor(self, variants: Sequence[Variant]) -> None:
@@ -244,12 +233,10 @@ class _Page:
                 self.told(len(self.result.shown), 0, f"{group[0].name} of {name or 'no model'}")
             scores: dict[str, dict[int, Any]] = {variant.name: {} for variant in group}
             for part in self.parts:
-                if not len(part):
-                    continue
                 scored = scored_by(group, model, part, seed=seed)
                 for variant in group:
                     scores[variant.name] |= _by_graph(part, scored[variant.name].nodes)
-                    if part is self.parts[0]:
+                    if part is self.test:
                         self._measure(variant.name, scored[variant.name], kind, seed, name)
             for variant in group:
                 self._shown_variants.add(variant.name)
@@ -262,11 +249,8 @@ class _Page:
             return
         row: Row = {"model": kind, "explainer": explainer, "seed": seed}
         if name is not None:
-            label = dict(
-                zip(self._truth.graph_id.tolist(), self._truth.label.tolist(), strict=True)
-            )
-            predicted = self.result.predicted[name]
-            row["accuracy"] = float(np.mean([predicted[i] == y for i, y in label.items()]))
+            predicted = [self.result.predicted[name][i] for i in self._truth.graph_id.tolist()]
+            row["accuracy"] = float(np.mean(predicted == self._truth.label))
         self.rows.append(row | measured(explainer, scored, self._truth))
 
     def _show(
@@ -289,15 +273,11 @@ class _Page:
         predicted: dict[int, int] = {}
         with torch.no_grad():
             for part in self.parts:
-                for batch in BatchLoader(part, 256) if len(part) else ():
+                for batch in BatchLoader(part, 256):
                     logits = model(batch.x, batch.edge_index, batch.edge_attr, batch.batch)
                     winners = logits.argmax(dim=1).tolist()
                     predicted |= dict(zip(batch.graph_id.tolist(), winners, strict=True))
         return predicted
-
-    @property
-    def _recipe(self) -> Any:
-        return self.dataset.manifest.load_recipe()
 
 
 def _full(title: str, model: str | None) -> str:
@@ -305,9 +285,10 @@ def _full(title: str, model: str | None) -> str:
 
 
 def _by_graph(part: GraphXAIDataset, scores: npt.NDArray[Any]) -> dict[int, npt.NDArray[Any]]:
-    sizes = [part[i].num_nodes for i in range(len(part))]
-    ids = [int(part[i].graph_id) for i in range(len(part))]
-    return dict(zip(ids, np.split(scores, np.cumsum(sizes)[:-1]), strict=True))
+    graphs = [part[i] for i in range(len(part))]
+    ends = np.cumsum([graph.num_nodes for graph in graphs])
+    ids = [int(graph.graph_id) for graph in graphs]
+    return dict(zip(ids, np.split(scores, ends[:-1]), strict=True))
 
 
 def _about(name: str, card: Card, manifest: Manifest) -> str:
@@ -331,99 +312,3 @@ def _merged(kept: list[Row], now: list[Row]) -> list[Row]:
     """What was measured before, and what only this page has measured."""
     known = {(row["model"], row["explainer"], row["seed"]) for row in kept}
     return kept + [r for r in now if (r["model"], r["explainer"], r["seed"]) not in known]
-
-
-def _read(evaluations: Sequence[str | Path], manifest: Manifest) -> _Found:
-    found = _Found()
-    seen: set[tuple[str, int]] = set()
-    for given in evaluations:
-        path = Path(given).expanduser()
-        if path.suffix in (".h5", ".hdf5") and path.is_file():
-            file = ScoreFile.load(path)
-            _same_build(path, file.content_sha256, manifest)
-            found.files.append((path, file))
-        elif path.is_dir() or (path.is_file() and (path.parent / CARD).is_file()):
-            folder = path if path.is_dir() else path.parent
-            card = read_card(folder)
-            if card.weights_sha256 in found.labels:
-                continue  # a folder and its file, or copies, are one model
-            # Models of one kind and different seeds are a row; others of that seed are another.
-            again = (card.model, card.seed) in seen
-            label = f"{card.model} ({folder})" if again else card.model
-            seen.add((card.model, card.seed))
-            found.labels[card.weights_sha256] = label
-            found.folders.append(folder)
-            found.rows += _kept_rows(folder / RESULTS, label, manifest)
-        elif path.is_file():
-            found.rows += _printed_rows(path, manifest)
-        else:
-            raise InputError(
-                f"{path}: no such file; expected what `graphxai-data evaluate` leaves: a model "
-                f"folder or its {RESULTS}, the output of --json, or an explanation file (.h5)"
-            )
-    return found
-
-
-def _kept_rows(path: Path, label: str, manifest: Manifest) -> list[Row]:
-    """What is kept beside a model of its explanations of test graphs, if anything is."""
-    if not path.is_file():
-        return []
-    card = read_card(path.parent)
-    with _explained_errors(path):
-        whole = json.loads(path.read_text(encoding="utf-8"))
-        _same_build(path, whole["of"]["content_sha256"], manifest)
-        if whole["of"]["weights_sha256"] != card.weights_sha256:
-            raise InputError(
-                f"{path}: about other weights than the model's beside it; evaluate it again"
-            )
-        test = card.scores.get("test", {})
-        who: Row = {"model": label, "seed": card.seed}
-        who |= {key: test[key] for key in ("accuracy", "f1") if key in test}
-        kept = whole["splits"].get("test", {})
-        rows = [{**who, "explainer": name, **row} for name, row in kept.items()]
-        return _checked(rows, manifest)
-
-
-def _printed_rows(path: Path, manifest: Manifest) -> list[Row]:
-    """The rows of what `evaluate --json` printed."""
-    with _explained_errors(path):
-        whole = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(whole, list):
-            raise InputError(
-                f"{path}: a table of explanation files, which does not say what build it is of; "
-                "give the explanation files themselves"
-            )
-        _same_build(path, whole["content_sha256"], manifest)
-        if whole["split"] != "test":
-            raise InputError(
-                f"{path}: about {whole['split']} graphs; a page compares explainers on test graphs"
-            )
-        return _checked(whole["rows"], manifest)
-
-
-def _checked(rows: list[Row], manifest: Manifest) -> list[Row]:
-    """The numbers and words of rows, without curves; an error for what is no table of them."""
-    plain = [{k: v for k, v in row.items() if not isinstance(v, dict | list)} for row in rows]
-    summary_of(manifest.dataset, plain)
-    return plain
-
-
-@contextmanager
-def _explained_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path}: neither an {RESULTS} beside a model nor the output of `evaluate --json` "
-            f"({type(error).__name__}: {error})"
-        ) from None
-
-
-def _same_build(path: Path, content_sha256: str, manifest: Manifest) -> None:
-    if content_sha256 != manifest.content_sha256:
-        raise InputError(
-            f"{path}: about other graphs (content {str(content_sha256)[:12]}…) than this build's "
-            f"({manifest.content_sha256[:12]}…); evaluate on this build, or report on the other"
-        )

@@ -179,12 +179,13 @@ class Packer:
         if "segments" in records[0].meta:
             arrays["segments"] = np.stack([r.meta["segments"] for r in records]).astype(np.uint8)
         else:
-            arrays |= self._sketches(chosen, records, with_svg, drawings)
+            sketches = [_sketch_of(r, i in with_svg) for i, r in zip(chosen, records, strict=True)]
+            drawings = {str(i): s.svg for i, s in zip(chosen, sketches, strict=True) if s.svg}
+            arrays |= self._laid_out(sketches)
         for k, scores in enumerate(self.explanations):
             if any(i in scores for i in chosen):
                 arrays |= _scores_of(k, chosen, records, scores)
-        header: dict[str, Any] = {"drawings": drawings, "arrays": {}}
-        return packed(header, arrays)
+        return packed({"drawings": drawings}, arrays)
 
     def _values(self, record: GraphRecord) -> npt.NDArray[Any]:
         """[n, k] the values of nodes as bytes, or of dense features as places in their range."""
@@ -197,34 +198,19 @@ class Packer:
         blocks = np.split(record.x, np.cumsum(widths)[:-1], axis=1)
         return np.stack([block.argmax(axis=1) for block in blocks], axis=1).astype(np.uint8)
 
-    def _sketches(
-        self,
-        chosen: list[int],
-        records: list[GraphRecord],
-        with_svg: set[int],
-        drawings: dict[str, str],
-    ) -> dict[str, npt.NDArray[Any]]:
+    def _laid_out(self, sketches: list[Sketch]) -> dict[str, npt.NDArray[Any]]:
         """Where nodes are drawn, and the edges between them."""
-        sketches: list[Sketch] = []
-        for i, record in zip(chosen, records, strict=True):
-            meta = record.meta
-            found = sketch(
-                record.edge_index, record.num_nodes, meta.get("smiles"), meta.get("smiles_atom"),
-                with_svg=i in with_svg,
-            )  # fmt: skip
-            if found.svg:
-                drawings[str(i)] = found.svg
-            sketches.append(found)
         places = np.concatenate([s.places for s in sketches]) * (PLACES / SIDE)
         ends = np.concatenate([s.edges for s in sketches])
+        ends = ends.astype(np.uint16 if ends.max(initial=0) > 255 else np.uint8)
         return {
             # Large and small halves apart: the former are much alike.
             "places_x": _halves(places[:, 0]),
             "places_y": _halves(places[:, 1]),
             "labels": np.array([self._label(t) for s in sketches for t in s.labels], np.uint8),
             "edge_ptr": pointers([len(s.edges) for s in sketches]).astype(np.uint32),
-            "sources": ends[:, 0].astype(np.uint16 if ends.max(initial=0) > 255 else np.uint8),
-            "targets": ends[:, 1].astype(np.uint16 if ends.max(initial=0) > 255 else np.uint8),
+            "sources": ends[:, 0],
+            "targets": ends[:, 1],
             "orders": np.concatenate([s.orders for s in sketches]),
         }
 
@@ -232,6 +218,11 @@ class Packer:
         if text not in self.labels:
             self.labels.append(text)
         return self.labels.index(text)
+
+
+def _sketch_of(record: GraphRecord, with_svg: bool) -> Sketch:
+    smiles, atoms = record.meta.get("smiles"), record.meta.get("smiles_atom")
+    return sketch(record.edge_index, record.num_nodes, smiles, atoms, with_svg)
 
 
 def _halves(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
@@ -261,12 +252,12 @@ def _scores_of(
 def packed(header: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
     """A piece: `header`, with the kind, place and length of every array added, and the arrays."""
     content, at = [], 0
-    header["arrays"] = {}
+    places: dict[str, list[Any]] = {}
     for name, array in arrays.items():
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        header["arrays"][name] = [f"{little.dtype.kind}{little.itemsize}", at, little.size]
+        places[name] = [f"{little.dtype.kind}{little.itemsize}", at, little.size]
         content.append(little.tobytes())
         at += little.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = json.dumps(header | {"arrays": places}, separators=(",", ":")).encode()
     whole = struct.pack("<I", len(text)) + text + b"".join(content)
     return base64.b64encode(zlib.compress(whole, 9)).decode()
