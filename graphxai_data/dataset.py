@@ -17,7 +17,7 @@ from graphxai_data.build import build
 from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
-from graphxai_data.opened_build import OpenedBuild, checked_split
+from graphxai_data.opened_build import OpenedBuild, checked_split, checked_unsplit
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES, Feature
 from graphxai_data.remote import RemoteBuild, opened
@@ -111,10 +111,8 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
 
     def get_idx_split(self) -> dict[str, Tensor]:
         """Positions of the graphs of each split, as OGB datasets give them."""
-        if self.split is not None:
-            raise InputError(f"only split '{self.split}' is loaded; load the dataset without split")
-        of_graph = self._data.split[list(self.indices())]
-        return {n: (of_graph == i).nonzero().flatten() for i, n in enumerate(SPLIT_NAMES)}
+        checked_unsplit(self.split)
+        return split_positions(self._data.split, self.indices())
 
     def to_explanation(self, i: int) -> Explanation:
         """The ground truth of graph i as a PyG `Explanation`."""
@@ -200,6 +198,12 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
         self._data_list = None
         data, slices = self.collate(graphs)
         return data, slices
+
+
+def split_positions(split: Tensor, chosen: Sequence[int]) -> dict[str, Tensor]:
+    """Positions among the chosen graphs of those of each split, by the `split` [g] of all."""
+    of_graph = split[list(chosen)]
+    return {n: (of_graph == i).nonzero().flatten() for i, n in enumerate(SPLIT_NAMES)}
 
 
 def open_build(

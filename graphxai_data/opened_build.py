@@ -52,3 +52,9 @@ def checked_split(split: str | None) -> None:
     """An `InputError` unless it is the name of a split, or None."""
     if split is not None and split not in SPLIT_NAMES:
         raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
+
+
+def checked_unsplit(split: str | None) -> None:
+    """An `InputError` if only one split is loaded, where all are asked for."""
+    if split is not None:
+        raise InputError(f"only split '{split}' is loaded; load the dataset without split")

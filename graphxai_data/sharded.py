@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Dataset
 
-from graphxai_data.dataset import GraphXAIData, open_build
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.dataset import GraphXAIData, open_build, split_positions
+from graphxai_data.errors import whole_number
 from graphxai_data.manifest import Manifest
-from graphxai_data.opened_build import OpenedBuild, checked_split
+from graphxai_data.opened_build import OpenedBuild, checked_split, checked_unsplit
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.remote import opened
@@ -110,10 +110,8 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
 
     def get_idx_split(self) -> dict[str, Tensor]:
         """Positions of the graphs of each split, as OGB datasets give them."""
-        if self.split is not None:
-            raise InputError(f"only split '{self.split}' is loaded; load the dataset without split")
-        of_graph = torch.from_numpy(self._shards.split)[list(self.indices())]
-        return {n: (of_graph == i).nonzero().flatten() for i, n in enumerate(SPLIT_NAMES)}
+        checked_unsplit(self.split)
+        return split_positions(torch.from_numpy(self._shards.split), self.indices())
 
     def __repr__(self) -> str:
         split = f", split={self.split!r}" if self.split else ""
