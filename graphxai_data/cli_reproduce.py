@@ -2,12 +2,14 @@
 
 import math
 import sys
+import time
 from pathlib import Path
 
 import click
 
-from graphxai_data.cli_train import parse_seeds
+from graphxai_data.cli_train import config_option, parse_seeds
 from graphxai_data.console import (
+    Place,
     json_option,
     parse_sources,
     progress_bar,
@@ -15,6 +17,8 @@ from graphxai_data.console import (
     source_option,
 )
 from graphxai_data.errors import InputError
+
+_SECONDS_BETWEEN_LINES = 30
 
 # Everything heavier than click is imported inside the command: --help has to be quick.
 
@@ -34,14 +38,15 @@ from graphxai_data.errors import InputError
     "--budget", type=click.Choice(["small", "paper"]), default="small", show_default=True,
     help="small: about 15 minutes on two cores; paper: the whole protocol, a day.",
 )  # fmt: skip
+@config_option
 @source_option
 @root_option
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("runs"), show_default=True,
+    "--out", type=Place(urls=False), default=Path("runs"), show_default=True,
     help="Folder of all trainings.",
 )  # fmt: skip
 @click.option(
-    "--results", type=click.Path(path_type=Path), default=Path("reproduce"), show_default=True,
+    "--results", type=Place(urls=False), default=Path("reproduce"), show_default=True,
     help="Folder for report.md, report.json and the figures; an earlier report in it is replaced.",
 )  # fmt: skip
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …")
@@ -53,6 +58,7 @@ def reproduce(
     datasets: str | None,
     seeds: str | None,
     budget: str,
+    config: str,
     sources: tuple[str, ...],
     root: str | Path,
     out: Path,
@@ -82,17 +88,21 @@ def reproduce(
     if names == []:
         raise InputError("--datasets: expected names with commas between, got none")
     with progress_bar("Reproducing", "cells") as bar:
+        doing, last = -1, time.monotonic()
 
         def told(what: str, done: int, total: int, seconds: float) -> None:
+            nonlocal doing, last
             left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min left"
             bar(done, total, what + left)
-            if not sys.stderr.isatty():
+            late = time.monotonic() - last > _SECONDS_BETWEEN_LINES
+            if not sys.stderr.isatty() and (done != doing or late):
+                doing, last = done, time.monotonic()
                 click.echo(f"{what} ({done} of {total} done{left})", err=True)
 
         found = run(
-            parts or PARTS, names, parse_seeds(seeds, "--seeds") if seeds else None, budget,
-            root=root, out=out, results=results, sources=parse_sources(sources), device=device,
-            told=told,
+            parts or PARTS, names, None if seeds is None else parse_seeds(seeds, "--seeds"),
+            budget, config, root=root, out=out, results=results, sources=parse_sources(sources),
+            device=device, told=told,
         )  # fmt: skip
     click.echo(found.to_json() if as_json else report_text(found))
     click.echo(f"written to {results}", err=True)

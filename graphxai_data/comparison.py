@@ -333,7 +333,7 @@ def paper_predictions(dataset: str, model: str) -> float:
 
 
 def paper_sweep(dataset: str) -> dict[str, list[float]]:
-    """The paper's values of B, and accuracy and AUROC for each of them."""
+    """The paper's values of B, and for each a score of predictions and, if any, of explanations."""
     table = _paper()["sweep"]["b"]
     return {"b": table["values"], **table[dataset]}
 

@@ -22,8 +22,10 @@ from graphxai_data.comparison import checked_seeds, paper_sweep, usual_models
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.disk import explained_disk_errors, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError
+from graphxai_data.nn.zoo import CONFIGURATIONS
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import is_built
+from graphxai_data.report.figures import draw_sweep
 from graphxai_data.report.reproduction import report_text
 from graphxai_data.reproduce_cells import PARTS, Cell, Part, Reproduction, Results, Told, Walk
 from graphxai_data.sources import registry
@@ -37,7 +39,10 @@ REPORT, NUMBERS = "report.md", "report.json"
 # The datasets of each part, cheap ones first; of MNIST-75sp the reading with connected graphs.
 EXPLAINED = ("ba2motif", "dihalo", "mnist75sp-r23")
 PREDICTED = ("ba2motif", "nci1", "dihalo", "pattern", "molhiv", "mnist75sp-r23")
-SWEPT = ("ba2motif", "dihalo")
+SWEPT = ("ba2motif", "nci1", "dihalo", "molhiv")
+DATASETS: dict[Part, tuple[str, ...]] = {
+    "table 2": PREDICTED, "table 3": EXPLAINED, "figure b": SWEPT, "figure qualitative": EXPLAINED,
+}  # fmt: skip
 _PAPER_SEEDS = 5
 
 
@@ -73,6 +78,7 @@ def reproduce(
     datasets: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     budget: str = "small",
+    configuration: str = "default",
     *,
     root: str | Path = "data",
     out: str | Path = "runs",
@@ -88,8 +94,9 @@ def reproduce(
         datasets: only these.
         seeds: of the trainings, instead of the budget's.
         budget: "small", some 15 minutes on two cores, or "paper", the whole protocol.
+        configuration: of the models: "default", ours, or "paper", as the appendix states it.
         root: folder of all builds; those of fewer graphs go to a folder `small` in it.
-        out: folder of all trainings; alike.
+        out: folder of all trainings; alike, and those of the paper's configuration go to `paper`.
         results: folder for the report and the figures; an earlier report in it is replaced.
         sources: where raw files of datasets lie that are neither shipped nor downloaded.
         device: "auto" is CUDA where there is one, else the CPU.
@@ -97,21 +104,26 @@ def reproduce(
 
     Returns:
         What is in the report. A dataset whose raw files cannot be had is left out, with the reason,
-        and so is a training that fails.
+        and so is a training that diverges.
     """
     spend: Budget = BUDGETS[known_name("budget", budget, BUDGETS)]
-    chosen: list[Part] = [PARTS[PARTS.index(known_name("part", part, PARTS))] for part in parts]
+    known_name("configuration", configuration, CONFIGURATIONS)
+    for part in parts:
+        known_name("part", part, PARTS)
+    chosen: list[Part] = [part for part in PARTS if part in parts]
     wanted = _wanted(chosen, datasets, spend)
     numbers = checked_seeds(spend.seeds if seeds is None else seeds)
     _check_sources(sources or {})
     device_of(device)
     if budget == "small":
         root, out = inside(root, "small"), Path(out) / "small"
+    if configuration != "default":
+        out = Path(out) / configuration
     conditions = {
         "threads": torch.get_num_threads(), "torch": torch.__version__,
         "graphxai_data": __version__,
     }  # fmt: skip
-    found = Reproduction(budget, list(chosen), numbers, conditions)
+    found = Reproduction(budget, configuration, chosen, numbers, conditions)
     results = Path(results)
     with explained_disk_errors(results, "--results", "what is trained already"):
         results.mkdir(parents=True, exist_ok=True)
@@ -119,11 +131,12 @@ def reproduce(
         if not before:  # a folder that cannot be written to is found out now
             _write(results, found)
         opened = _open_datasets(wanted, spend, root, sources or {}, found, told)
-        found.left_out += _saved(chosen, opened, numbers, spend)
         cells = _grid(chosen, opened, spend, numbers)
         if not cells:
             raise InputError(f"nothing could be done: {'; '.join(found.left_out)}")
-        walk, done = Walk(cells, opened, told), Results(out, device, spend.changes)
+        found.left_out += _saved(chosen, opened, numbers, spend, datasets)
+        walk = Walk(cells, opened, told)
+        done = Results(out, configuration, device, spend.changes, walk.within)
         for cell in cells:
             with walk.step(cell):
                 try:
@@ -139,19 +152,23 @@ def reproduce(
 
 def _wanted(parts: Sequence[Part], datasets: Sequence[str] | None, spend: Budget) -> list[str]:
     """The datasets that the parts need; an `InputError` for one that none of them has."""
-    needed = {
-        "table 2": PREDICTED, "table 3": EXPLAINED, "figure b": spend.swept,
-        "figure qualitative": EXPLAINED,
-    }  # fmt: skip
-    names = [name for name in PREDICTED if any(name in needed[part] for part in parts)]
+    names = [name for name in PREDICTED if any(name in _of(part, spend) for part in parts)]
     for name in datasets or ():
         known_name("dataset", name, PREDICTED)
-        if name not in names:
-            raise InputError(
-                f"dataset '{name}' is not in {', '.join(parts)} with this budget; "
-                f"there are {', '.join(names)}"
-            )
+        if name in names:
+            continue
+        else_there = any(name in DATASETS[part] for part in parts)
+        raise InputError(
+            f"dataset '{name}' is not in {', '.join(parts)}"
+            + (" with this budget; try --budget paper" if else_there else "")
+            + f"; there are {', '.join(names)}"
+        )
     return [name for name in names if datasets is None or name in datasets]
+
+
+def _of(part: Part, spend: Budget) -> tuple[str, ...]:
+    """The datasets of a part with a budget."""
+    return spend.swept if part == "figure b" else DATASETS[part]
 
 
 def _check_sources(sources: Mapping[str, str | Path]) -> None:
@@ -205,8 +222,9 @@ def _saved(
     opened: Mapping[str, GraphXAIDataset],
     seeds: Sequence[int],
     spend: Budget,
+    datasets: Sequence[str] | None,
 ) -> list[str]:
-    """What the paper has and this run has not, in words."""
+    """What the paper has, was not declined, and this run has not, in words."""
     saved = []
     if len(seeds) < _PAPER_SEEDS:
         saved.append(f"seeds: {len(seeds)} instead of the paper's {_PAPER_SEEDS}")
@@ -215,7 +233,8 @@ def _saved(
         if dataset.manifest.graphs < all_graphs:
             saved.append(f"{name}: {dataset.manifest.graphs:,} of its {all_graphs:,} graphs")
     if "figure b" in parts:
-        saved += [f"the sweep over B on {name}" for name in SWEPT if name not in spend.swept]
+        missed = [name for name in datasets or SWEPT if name in SWEPT and name not in spend.swept]
+        saved += [f"the sweep over B on {name}" for name in missed]
     return saved
 
 
@@ -230,19 +249,22 @@ def _grid(
     for name, dataset in opened.items():
         models = usual_models(dataset)
         bcos = models[0]
-        if "table 2" in parts:
-            cells += [Cell("table 2", name, model, seed) for model in models for seed in seeds]
-        if "table 3" in parts and name in EXPLAINED:
-            cells += [Cell("table 3", name, model, seed) for model in models for seed in seeds]
-        if "figure qualitative" in parts and name in EXPLAINED:
-            cells.append(Cell("figure qualitative", name, bcos, seeds[0]))
-        if "figure b" in parts and name in spend.swept:
-            values = paper_sweep(name)["b"]
-            cells += [Cell("figure b", name, bcos, seed, b) for b in values for seed in seeds]
+        for part in parts:
+            if name not in _of(part, spend):
+                continue
+            if part in ("table 2", "table 3"):
+                cells += [Cell(part, name, model, seed) for model in models for seed in seeds]
+            elif part == "figure qualitative":
+                cells.append(Cell(part, name, bcos, seeds[0]))
+            else:  # seed by seed, so that a run that is stopped has whole curves
+                values = paper_sweep(name)["b"]
+                cells += [Cell(part, name, bcos, seed, b) for seed in seeds for b in values]
     return cells
 
 
 def _write(results: Path, found: Reproduction) -> None:
+    if found.sweep:
+        found.figures += draw_sweep(found.sweep, results)
     write_atomically(results / NUMBERS, (found.to_json() + "\n").encode())
     write_atomically(results / REPORT, report_text(found).encode())
 
@@ -258,8 +280,8 @@ def _report_in(results: Path) -> dict[str, Any]:
 
 def _missing_before(before: dict[str, Any], found: Reproduction) -> float:
     """Cells that the earlier report lacks, if it is of the same: it is not replaced by less."""
-    same = ("budget", "parts", "seeds", "builds")
+    same = ("budget", "configuration", "parts", "seeds", "builds")
     missing = before.get("missing")
-    if missing is None or any(before.get(key) != getattr(found, key) for key in same):
+    if any(before.get(key) != getattr(found, key) for key in same):
         return math.inf
-    return float(missing)
+    return missing if isinstance(missing, int) and missing >= 0 else math.inf

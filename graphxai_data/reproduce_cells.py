@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from torch import nn
 
 from graphxai_data.checkpoint import Card
 from graphxai_data.comparison import (
@@ -21,10 +22,10 @@ from graphxai_data.comparison import (
     paper_predictions,
     paper_sweep,
     summary_of,
-    sweep,
 )
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.report.figures import draw_explanations, draw_sweep
+from graphxai_data.report.figures import draw_explanations
+from graphxai_data.report.reproduction import SCORES
 from graphxai_data.study import Row, without_nan
 from graphxai_data.train import HISTORY, run_folder, train
 
@@ -63,6 +64,7 @@ class Reproduction:
 
     Attributes:
         budget: its name.
+        configuration: of the models.
         parts: tables and figures.
         seeds: of the trainings.
         conditions: threads and versions of this run.
@@ -76,6 +78,7 @@ class Reproduction:
     """
 
     budget: str
+    configuration: str
     parts: list[Part]
     seeds: list[int]
     conditions: dict[str, Any]
@@ -97,13 +100,25 @@ class Results:
 
     Args:
         out: folder of all trainings.
+        configuration: of the models.
         device: of the models.
-        changes: settings that differ from the default configuration's.
+        changes: settings that differ from the configuration's.
+        within: told what is being done for a cell.
     """
 
-    def __init__(self, out: str | Path, device: str, changes: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        out: str | Path,
+        configuration: str,
+        device: str,
+        changes: Mapping[str, Any],
+        within: Callable[[str], None],
+    ) -> None:
         self._out = Path(out)
-        self._options: dict[str, Any] = {"device": device, "changes": changes}
+        self._options: dict[str, Any] = {
+            "configuration": configuration, "device": device, "changes": changes,
+        }  # fmt: skip
+        self._within = within
         self._cards: dict[Cell, tuple[Card, float]] = {}
         self._rows: dict[str, dict[tuple[str, str, int], Row]] = {}
         self._swept: dict[str, list[Row]] = {}
@@ -113,25 +128,45 @@ class Results:
         """Do one cell, or find it done; figures go to the folder of results."""
         options = self._options
         if cell.part == "table 2":
-            _, card = train(dataset, cell.model, seed=cell.seed, out=self._out, **options)
+            card = self._trained(cell, dataset, self._out, options)[1]
             self._cards[cell] = card, self._seconds(self._out, cell)
         elif cell.part == "table 3":
-            found = compare(dataset, (cell.model,), ("all",), (cell.seed,), self._out, **options)
+            found = compare(dataset, (cell.model,), ("all",), (cell.seed,), self._out,
+                            told=self._measured, **options)  # fmt: skip
             rows = self._rows.setdefault(cell.dataset, {})
             for row in found.rows:  # the floor comes with every model
                 rows.setdefault((row["model"], row["explainer"], row["seed"]), row)
         elif cell.part == "figure b":
-            out = self._out / "sweep"
-            changes = {**options["changes"], **_SWEEP_CHANGES.get(cell.dataset, {})}
-            frame = sweep(dataset, cell.model, "b", [cell.b], (cell.seed,), out,
-                          changes=changes, device=options["device"])  # fmt: skip
-            seconds = self._seconds(out / f"b-{cell.b}", cell)
-            row = {"seconds": seconds, **{str(k): v for k, v in frame.iloc[0].items()}}
-            self._swept.setdefault(cell.dataset, []).append(row)
-            self._figures += draw_sweep(sweep_rows(self._swept), results)
+            self._swept.setdefault(cell.dataset, []).append(self._with_b(cell, dataset))
         else:
-            model, _ = train(dataset, cell.model, seed=cell.seed, out=self._out, **options)
+            model, _ = self._trained(cell, dataset, self._out, options)
             self._figures += draw_explanations(dataset, model, results)
+
+    def _trained(
+        self, cell: Cell, dataset: GraphXAIDataset, out: Path, options: Mapping[str, Any]
+    ) -> tuple[nn.Module, Card]:
+        return train(
+            dataset, cell.model, seed=cell.seed, out=out, **options,
+            progress=lambda history, settings: self._within(
+                f"epoch {len(history)} of {settings.epochs}"
+            ),
+        )  # fmt: skip
+
+    def _measured(self, what: str, done: int, total: int, seconds: float) -> None:
+        self._within(f"{what}: {done} of {total}")
+
+    def _with_b(self, cell: Cell, dataset: GraphXAIDataset) -> Row:
+        """What a cell of the sweep gives: of predictions and, where masks are known, of maps."""
+        out = self._out / "sweep" / f"b-{cell.b}"
+        changes = self._options["changes"] | _SWEEP_CHANGES.get(cell.dataset, {}) | {"b": cell.b}
+        options = {**self._options, "changes": changes}
+        if "auroc" in paper_sweep(cell.dataset):
+            found = compare(dataset, (cell.model,), ("bcos",), (cell.seed,), out, timing=False,
+                            told=self._measured, **options)  # fmt: skip
+            (row,) = found.rows
+        else:
+            row = self._trained(cell, dataset, out, options)[1].scores["test"]
+        return {**row, "b": cell.b, "seconds": self._seconds(out, cell)}
 
     def summarise(self, found: Reproduction) -> None:
         """Bring a report up to date."""
@@ -174,21 +209,23 @@ class Results:
 
 
 def sweep_rows(swept: Mapping[str, list[Row]]) -> list[Row]:
-    """For each dataset and value of B: accuracy and AUROC over seeds, and the paper's."""
+    """For each dataset and value of B: what the panels show, over seeds, and the paper's."""
     rows = []
     for dataset, found in swept.items():
         paper = paper_sweep(dataset)
+        predictions = next(key for key in SCORES if key in paper)
+        shown = [key for key in (predictions, "auroc") if key in paper]
         for b in sorted({row["b"] for row in found}):
             of_seeds = [row for row in found if row["b"] == b]
             row: Row = {"dataset": dataset, "b": float(b), "seeds": len(of_seeds)}
             row["seconds"] = sum(r["seconds"] for r in of_seeds)
-            for key in ("accuracy", "auroc"):
+            row |= {"predictions": predictions, "changes": _SWEEP_CHANGES.get(dataset, {})}
+            for key in (*shown, *(["jaccard"] if "jaccard" in of_seeds[0] else [])):
                 values = [r[key] for r in of_seeds]
+                row |= {key: float(np.mean(values)), f"{key}_std": deviation(values)}
+            for key in shown:
                 theirs = paper[key][paper["b"].index(b)]
-                row |= {
-                    key: float(np.mean(values)), f"{key}_std": deviation(values),
-                    f"{key}_paper": theirs, f"{key}_difference": float(np.mean(values)) - theirs,
-                }  # fmt: skip
+                row |= {f"{key}_paper": theirs, f"{key}_difference": row[key] - theirs}
             rows.append(row)
     return rows
 
@@ -223,14 +260,21 @@ class Walk:
         """Cells that are still to be done."""
         return len(self._cells) - self._at
 
-    @contextmanager
-    def step(self, cell: Cell) -> Iterator[None]:
-        """The next cell, while it is being done."""
+    def within(self, what: str) -> None:
+        """Tell what is being done for the cell."""
+        self._tell(f"{self._cells[self._at]}: {what}")
+
+    def _tell(self, what: str) -> None:
         if self._told:
             left = math.nan
             if self._cost:
                 left = self._spent / self._cost * sum(self._costs[self._at :])
-            self._told(str(cell), self._at, len(self._cells), left)
+            self._told(what, self._at, len(self._cells), left)
+
+    @contextmanager
+    def step(self, cell: Cell) -> Iterator[None]:
+        """The next cell, while it is being done."""
+        self._tell(str(cell))
         begin = time.monotonic()
         yield
         seconds = time.monotonic() - begin

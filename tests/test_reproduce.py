@@ -8,10 +8,12 @@ from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, build, load_model
 from graphxai_data import reproduce as module
+from graphxai_data.checkpoint import read_card
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.report import figures
 from graphxai_data.reproduce import BUDGETS, Budget, reproduce
 from graphxai_data.reproduce_cells import PARTS, Cell, Reproduction, Results, Walk, sweep_rows
+from tests.generators.test_nci1 import tu_files, written
 
 QUICK = {"epochs": 2, "hidden": 8}
 
@@ -57,6 +59,7 @@ def test_every_cell_has_ours_the_papers_and_the_difference(
     assert found.sweep[0]["accuracy_paper"] == 0.726
     for row in found.sweep:
         assert row["auroc_difference"] == pytest.approx(row["auroc"] - row["auroc_paper"])
+        assert 0 <= row["jaccard"] <= 1
         assert row["seconds"] > 0
     assert found.missing == 0
 
@@ -99,7 +102,12 @@ def test_what_was_stopped_goes_on_and_nothing_is_done_twice(
         ["table 2"], ["ba2motif"], **places(tmp_path), told=lambda *args: told.append(args)
     )
     assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
-    assert [(done, total) for _, done, total, _ in told] == [(i, 6) for i in range(6)]
+    steps = dict.fromkeys((done, total) for _, done, total, _ in told)
+    assert list(steps) == [(i, 6) for i in range(6)]
+    assert [what for what, done, _, _ in told if done == 3] == [
+        "table 2: gin on ba2motif, seed 1",
+        *(f"table 2: gin on ba2motif, seed 1: epoch {epoch} of 2" for epoch in (1, 2)),
+    ]
     assert math.isnan(told[0][3])
     _, once = whole
     assert [row["f1"] for row in found.predictions] == [row["f1"] for row in once.predictions]
@@ -140,8 +148,13 @@ def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> No
         ({"datasets": ["dihalo-decoy"]}, "unknown dataset 'dihalo-decoy'"),
         (
             {"parts": ["table 3"], "datasets": ["nci1"]},
-            "dataset 'nci1' is not in table 3 with this budget; there are ba2motif, dihalo, mnist",
+            "dataset 'nci1' is not in table 3; there are ba2motif, dihalo, mnist75sp-r23",
         ),
+        (
+            {"parts": ["figure b"], "datasets": ["dihalo"]},
+            "dataset 'dihalo' is not in figure b with this budget; try --budget paper; there are b",
+        ),
+        ({"configuration": "papr"}, "unknown configuration 'papr'; did you mean 'paper'?"),
         ({"sources": {"nci": "x"}}, "unknown source 'nci'; did you mean 'nci1'?"),
         ({"budget": "smal"}, "unknown budget 'smal'; did you mean 'small'?"),
         ({"seeds": [-1]}, "seed: expected"),
@@ -189,19 +202,39 @@ def test_a_training_that_fails_is_left_out_and_the_walk_goes_on(
     assert "table 2: gin on ba2motif, seed 1: the loss is not finite" in found.left_out
 
 
-def test_a_rerun_that_is_stopped_keeps_the_whole_report(
+def test_a_rerun_that_is_stopped_keeps_the_whole_report_and_its_figures(
     whole: tuple[Path, Reproduction],
 ) -> None:
     folder, _ = whole
-    text = (folder / "results" / "report.md").read_text()
+    kept = {path: path.read_bytes() for path in (folder / "results").iterdir()}
+    assert len(kept) == 6
 
     def stop(what: str, done: int, total: int, left: float) -> None:
-        if what.startswith("table") and done == 2:
+        if done == 15:  # some cells of the sweep are done
+            assert what.startswith("figure b")
             raise KeyboardInterrupt
 
+    # The same parts in another order, and one of them twice, are the same report.
     with pytest.raises(KeyboardInterrupt):
-        reproduce(datasets=["ba2motif"], **places(folder), told=stop)
-    assert (folder / "results" / "report.md").read_text() == text
+        reproduce([*PARTS[::-1], PARTS[0]], ["ba2motif"], **places(folder), told=stop)
+    assert {path: path.read_bytes() for path in (folder / "results").iterdir()} == kept
+
+
+@pytest.mark.parametrize("missing", ["x", [], -1, None])
+def test_an_earlier_report_that_makes_no_sense_is_replaced(missing: object) -> None:
+    found = Reproduction("small", "default", ["table 2"], [0], {}, missing=3)
+    before = json.loads(found.to_json())
+    assert module._missing_before(before, found) == 3
+    assert module._missing_before(before | {"missing": missing}, found) == math.inf
+
+
+def test_the_papers_configuration_is_trained_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    found = reproduce(["table 2"], ["ba2motif"], [0], "small", "paper", **places(tmp_path))
+    assert found.configuration == "paper"
+    folder = tmp_path / "runs" / "small" / "paper" / "bcos-gin-ba2motif" / "seed-0"
+    assert (read_card(folder).configuration, read_card(folder).training.loss) == ("paper", "ce")
+    text = (tmp_path / "results" / "report.md").read_text()
+    assert "configuration `paper` of the models" in text
 
 
 def test_the_time_left_is_that_of_what_was_really_done(
@@ -233,13 +266,41 @@ def test_the_sweep_shows_ours_and_the_papers(
             {"b": b, "accuracy": b / 4, "auroc": b / 5, "seconds": 1.0} for b in (1.0, 2.0)
         ]
     }
+    swept["molhiv"] = [{"b": b, "roc_auc": b / 6, "seconds": 1.0} for b in (1.0, 2.0)]
     figures.draw_sweep(sweep_rows(swept), tmp_path)
     accuracy, auroc = drawn[0].axes
+    assert [0.752, 0.789] in [list(line.get_ydata()) for line in accuracy.lines]
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == [
+        "ba2motif (accuracy)", "molhiv (ROC AUC)", "the paper",
+    ]  # fmt: skip
+    assert {line.get_color() for line in auroc.lines} == {figures._COLOURS["ba2motif"]}
     assert [list(line.get_ydata()) for line in accuracy.lines if len(line.get_ydata()) == 2][
         :1
     ] == [[0.25, 0.5]]
     assert [0.726, 1.0] in [list(line.get_ydata()) for line in accuracy.lines]
     assert [0.47, 0.94] in [list(line.get_ydata()) for line in auroc.lines]
+
+
+def test_where_no_mask_is_known_the_sweep_has_predictions_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BUDGETS, "small", Budget({"nci1": 60}, (0, 1), ("nci1",), QUICK))
+    (tmp_path / "raw").mkdir()
+    sources = {"nci1": written(tmp_path / "raw", tu_files(60))}
+    found = reproduce(["figure b"], ["nci1"], **places(tmp_path), sources=sources)
+    assert [(row["b"], row["predictions"], row["seeds"]) for row in found.sweep] == [
+        (b, "f1", 2) for b in (1, 1.5, 2, 2.5, 3)
+    ]
+    for row in found.sweep:
+        runs = tmp_path / "runs" / "small" / "sweep" / f"b-{row['b']}" / "bcos-gin-nci1"
+        scores = [read_card(runs / f"seed-{seed}").scores["test"]["f1"] for seed in (0, 1)]
+        assert row["f1"] == pytest.approx(sum(scores) / 2)
+        assert row["f1_difference"] == pytest.approx(row["f1"] - row["f1_paper"])
+        assert "auroc" not in row
+        assert row["seconds"] > 0
+    text = (tmp_path / "results" / "report.md").read_text()
+    row = found.sweep[2]
+    assert f"| `nci1` | 2 | F1 | {row['f1']:.3f} ± {row['f1_std']:.3f} | 0.703 |" in text
 
 
 def test_red_speaks_for_a_class_and_blue_against(reference_root: Path) -> None:
@@ -265,7 +326,7 @@ def test_on_the_command_line(
     def instead(*wish: object, **_: object) -> Reproduction:
         wishes.append(wish)
         conditions = {"threads": 1, "torch": "2", "graphxai_data": "1"}
-        return Reproduction("small", [], [0], conditions)
+        return Reproduction("small", "default", [], [0], conditions)
 
     monkeypatch.setattr(module, "reproduce", instead)
     order = ["reproduce", "--table", "3", "--figure", "b", "--datasets", "ba2motif,dihalo"]
@@ -273,10 +334,17 @@ def test_on_the_command_line(
     assert result.exit_code == 0
     assert result.stdout.startswith("# The paper's tables and figures, made anew")
     assert f"written to {tmp_path / 'r'}" in result.stderr
-    assert wishes == [(["table 3", "figure b"], ["ba2motif", "dihalo"], [0, 1], "small")]
+    wish = (["table 3", "figure b"], ["ba2motif", "dihalo"], [0, 1], "small", "default")
+    assert wishes == [wish]
     as_json = cli("reproduce", "--json", "--root", tmp_path, "--results", tmp_path / "r")
     assert json.loads(as_json.stdout)["budget"] == "small"
-    assert wishes[1] == (PARTS, None, None, "small")
+    assert wishes[1] == (PARTS, None, None, "small", "default")
+    for bad, message in (
+        (("--seeds", ""), "--seeds: expected"),
+        (("--results", "s3://bucket/r"), "expected a folder of this machine, got a URL"),
+    ):
+        refused = cli("reproduce", *bad)
+        assert (refused.exit_code, message in refused.stderr) == (2, True), refused.stderr
     assert cli("reproduce", "--table", "1").exit_code == 2
     empty = cli("reproduce", "--datasets", ",")
     assert (empty.exit_code, "expected names with commas" in empty.stderr) == (2, True)

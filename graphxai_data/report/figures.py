@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import TwoSlopeNorm, to_rgba_array
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from torch import nn
 
 from graphxai_data.dataset import GraphXAIDataset
@@ -19,13 +20,16 @@ from graphxai_data.disk import write_atomically
 from graphxai_data.explain import explain
 from graphxai_data.generators import generator_module
 from graphxai_data.metrics import as_array, checked_scores, jaccard_at_k
+from graphxai_data.report.reproduction import SCORES
 from graphxai_data.report.sketch import Points, Sketch, sketch
 
 _SHOWN = 4
 # Of the lines of a double bond; a graph is some 300 wide.
 _BETWEEN_LINES = 4.0
 _RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
-_COLOURS = {"ba2motif": "#1b6ca8", "dihalo": "#b2182b"}
+_COLOURS = {
+    "ba2motif": "#1b6ca8", "nci1": "#5aae61", "dihalo": "#b2182b", "molhiv": "#9970ab",
+}  # fmt: skip
 # How bright red, green and blue are.
 _LUMINANCE = np.array([0.299, 0.587, 0.114])
 # Text stays text, and no file tells when it was drawn: the same figure has the same bytes.
@@ -34,33 +38,35 @@ _NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
 def draw_sweep(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
-    """Accuracy and AUROC of explanations over B, a panel each; the paper's are dashed."""
+    """Predictions and AUROC of explanations over B, a panel each; the paper's are dashed."""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(8, 3.2), layout="constrained")
-        for axes, key, title in zip(
-            figure.subplots(1, 2),
-            ("accuracy", "auroc"),
-            ("Prediction accuracy", "AUROC of explanations"),
-            strict=True,
-        ):
-            for dataset in dict.fromkeys(row["dataset"] for row in rows):
-                of_dataset = [row for row in rows if row["dataset"] == dataset]
-                b = [row["b"] for row in of_dataset]
-                colour = _COLOURS.get(dataset, "#444444")
-                deviation = np.nan_to_num([row[f"{key}_std"] for row in of_dataset])
-                axes.errorbar(
-                    b, [row[key] for row in of_dataset], deviation, color=colour, marker="o",
-                    capsize=3, label=dataset,
-                )  # fmt: skip
-                axes.plot(
-                    b, [row[f"{key}_paper"] for row in of_dataset], color=colour, marker="x",
-                    linestyle="--", label=f"{dataset}, paper",
-                )  # fmt: skip
-            ticks = sorted({row["b"] for row in rows})
+        figure = Figure(figsize=(8, 3.6), layout="constrained")
+        panels = figure.subplots(1, 2)
+        for dataset in dict.fromkeys(row["dataset"] for row in rows):
+            of_dataset = [row for row in rows if row["dataset"] == dataset]
+            predictions = of_dataset[0]["predictions"]
+            for axes, key in zip(panels, (predictions, "auroc"), strict=True):
+                if key in of_dataset[0]:
+                    _draw_sweep_of(axes, of_dataset, key, f"{dataset} ({SCORES[predictions]})")
+        ticks = sorted({row["b"] for row in rows})
+        for axes, title in zip(panels, ("Predictions", "AUROC of explanations"), strict=True):
             axes.set(title=title, xlabel="B", ylim=(0, 1.05), xticks=ticks)
             axes.grid(alpha=0.3)
-        axes.legend(loc="lower right", fontsize=8)
+        lines, names = panels[0].get_legend_handles_labels()
+        paper = Line2D([], [], color="#444444", marker="x", linestyle="--")
+        figure.legend([*lines, paper], [*names, "the paper"], loc="outside lower center",
+                      ncols=3, fontsize=8)  # fmt: skip
         return _save(figure, folder, "sensitivity-to-b")
+
+
+def _draw_sweep_of(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, name: str) -> None:
+    """One score of a dataset over B, and the paper's."""
+    b, colour = [row["b"] for row in rows], _COLOURS.get(rows[0]["dataset"], "#444444")
+    deviation = np.nan_to_num([row[f"{key}_std"] for row in rows])
+    axes.errorbar(
+        b, [row[key] for row in rows], deviation, color=colour, marker="o", capsize=3, label=name
+    )
+    axes.plot(b, [row[f"{key}_paper"] for row in rows], color=colour, marker="x", linestyle="--")
 
 
 def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) -> list[str]:

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from graphxai_data.reproduce_cells import Reproduction
 
 Row = dict[str, Any]
-_FLOOR = ("random", "degree", "intensity", "halogen-closeness")
+# What the scores of predictions are called.
+SCORES = {"accuracy": "accuracy", "f1": "F1", "roc_auc": "ROC AUC"}
+ZOO = "graphxai_data/nn/zoo.toml"
 
 
 def report_text(found: "Reproduction") -> str:
@@ -22,7 +24,8 @@ def report_text(found: "Reproduction") -> str:
     lines = [
         "# The paper's tables and figures, made anew",
         "",
-        f"Budget `{found.budget}`, seeds {seeds}; {versions}, "
+        f"Budget `{found.budget}`, configuration `{found.configuration}` of the models "
+        f"(`{ZOO}`; `paper` is what the paper states), seeds {seeds}; {versions}, "
         f"threads: {found.conditions['threads']} (a training has its own in its "
         "`model.toml`). Mean ± standard deviation over seeds; the "
         "difference is ours minus the paper's.",
@@ -50,20 +53,16 @@ def report_text(found: "Reproduction") -> str:
             "## Table 3: explanations",
             "",
             "Test graphs. Where the paper leaves open which of several readings a row is, each is "
-            "there. Rows without the paper's figures are the floor. Seconds: all test graphs of "
-            "all seeds, one by one.",
+            "there; rows without the paper's figures are of our own: more explainers, floor and "
+            "ceiling. In brackets: the paper's, and the difference. Seconds: what all test graphs "
+            "of all seeds would take one by one, from the median of some.",
             "",
             markdown_table(
                 (
-                    "dataset", "explainer", "model", "Jaccard@k", "paper", "difference", "AUROC",
-                    "paper", "difference", "ms/graph", "paper", "accuracy", "F1", "seeds",
-                    "seconds",
+                    "dataset", "explainer", "model", "Jaccard@k", "AUROC", "ms/graph", "accuracy",
+                    "F1", "seeds", "seconds",
                 ),
-                (
-                    _explanation(row)
-                    for row in found.explanations
-                    if row["paper"] or row["explainer"] in _FLOOR
-                ),
+                map(_explanation, found.explanations),
             ),
             "",
         ]  # fmt: skip
@@ -71,10 +70,15 @@ def report_text(found: "Reproduction") -> str:
         lines += [
             "## Figure: sensitivity to B",
             "",
+            "The score of predictions is the one that the paper's figure shows of a dataset; AUROC "
+            "and Jaccard@k, which it does not show, are those of contribution maps. Test graphs; "
+            "the paper's predictions are of validation graphs. Seconds are those of all trainings."
+            + "".join(_changed(found.sweep)),
+            "",
             markdown_table(
                 (
-                    "dataset", "B", "accuracy", "paper", "difference", "AUROC", "paper",
-                    "difference", "seeds", "seconds",
+                    "dataset", "B", "score", "predictions", "paper", "difference", "AUROC", "paper",
+                    "difference", "Jaccard@k", "seeds", "seconds",
                 ),
                 map(_swept, found.sweep),
             ),
@@ -98,28 +102,37 @@ def _prediction(row: Row) -> list[str]:
 
 
 def _explanation(row: Row) -> list[str]:
-    paper, difference = row["paper"], row["difference"]
+    cells = [f"`{row['dataset']}`", row["explainer"], row["model"]]
+    for key, places in (
+        ("jaccard", 3), ("auroc", 3), ("ms_per_graph", 2), ("accuracy", 3), ("f1", 3),
+    ):  # fmt: skip
+        paper, difference = row["paper"].get(key), row["difference"].get(key)
+        ours = number(row.get(key), places) if key == "ms_per_graph" else with_deviation(row, key)
+        beside = f" ({paper:.2f}, {difference:+.{places}f})" if ours and paper is not None else ""
+        cells.append(ours + beside)
+    return [*cells, str(row["seeds"]), number(row["seconds"], 0)]
+
+
+def _changed(rows: list[Row]) -> list[str]:
+    """Settings of the sweep that differ from the configuration's, a sentence for each dataset."""
     return [
-        f"`{row['dataset']}`", row["explainer"], row["model"],
-        with_deviation(row, "jaccard"), number(paper.get("jaccard")),
-        _signed(difference.get("jaccard")),
-        with_deviation(row, "auroc"), number(paper.get("auroc")),
-        _signed(difference.get("auroc")),
-        number(row.get("ms_per_graph")), number(paper.get("ms_per_graph")),
-        number(row.get("accuracy"), 3), number(row.get("f1"), 3), str(row["seeds"]),
-        number(row["seconds"], 0),
-    ]  # fmt: skip
+        f" On `{dataset}`: {', '.join(f'{key} = {value}' for key, value in changes.items())}."
+        for dataset, changes in {row["dataset"]: row["changes"] for row in rows}.items()
+        if changes
+    ]
 
 
 def _swept(row: Row) -> list[str]:
-    cells = [f"`{row['dataset']}`", f"{row['b']:g}"]
-    for key in ("accuracy", "auroc"):
+    cells = [f"`{row['dataset']}`", f"{row['b']:g}", SCORES[row["predictions"]]]
+    for key in (row["predictions"], "auroc"):
         cells += [
             with_deviation(row, key),
-            number(row[f"{key}_paper"], 3),
-            _signed(row[f"{key}_difference"]),
+            number(row.get(f"{key}_paper"), 3),
+            _signed(row.get(f"{key}_difference")),
         ]
-    return [*cells, str(row["seeds"]), number(row["seconds"], 0)]
+    return [
+        *cells, with_deviation(row, "jaccard"), str(row["seeds"]), number(row["seconds"], 0),
+    ]  # fmt: skip
 
 
 def _signed(value: float | None) -> str:
