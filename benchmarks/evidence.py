@@ -1,0 +1,113 @@
+"""Three measurements that bear on figures of the paper which were not reached (docs/results.md).
+
+The first asks where a label can be read: a ReLU network is trained from scratch on whole graphs, on
+their rationales alone, and on all but their rationales. Where the rest is enough, a model may look
+at it, and an explanation that is true to the model then marks it.
+
+The second asks what a B-cos network with B = 1 can see of Di-Halo-Benzene. It is linear, so its
+logits are weighted sums of walks, told apart by the element they start at and by their bonds: here
+logistic regression on the counts of walks, up to the network's depth, bonds left aside.
+
+The third is the share of the rationale of MNIST-75sp that has hardly any ink.
+
+Run with `python -m benchmarks.evidence [--root data] [--seeds 1]`.
+"""
+
+import argparse
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from graphxai_data import BatchLoader, GraphXAIDataset
+from graphxai_data.checkpoint import Shape
+from graphxai_data.comparison import usual_models
+from graphxai_data.faithfulness import retrained_accuracy
+from graphxai_data.metrics import Bools, Floats
+from graphxai_data.nn.random import seeded, torch_seed
+from graphxai_data.nn.sums import Edges, sum_per_graph
+from graphxai_data.nn.zoo import Settings, make_model
+from graphxai_data.reproduce import EXPLAINED
+from graphxai_data.scores import Truth
+
+PARTS: dict[str, Callable[[Bools], Bools]] = {
+    "whole graph": np.ones_like,
+    "rationale alone": np.copy,
+    "all but the rationale": np.invert,
+}
+EPOCHS = 10
+FAINT = 0.05
+# Updates of the B-cos GINE, so the longest walk that it sees.
+DEPTH = 4
+
+
+def accuracy_on_part(dataset: GraphXAIDataset, part: Callable[[Bools], Bools], seed: int) -> float:
+    """Test accuracy of the dataset's ReLU network, trained on a part of every graph."""
+    name = usual_models(dataset)[1]
+    settings = Settings.named(name, dataset.manifest.load_recipe().generator, "default")
+    with seeded(torch_seed(seed, "evidence")):
+        model = make_model(name, settings.architecture, **vars(Shape.of(dataset)))
+    splits = dataset.get_idx_split()
+    training, test = dataset[splits["train"]], dataset[splits["test"]]
+    keep = part(Truth.of(training).node_mask), part(Truth.of(test).node_mask)
+    return retrained_accuracy(
+        model, training, test, keep, settings.training.loss, epochs=EPOCHS, seed=seed
+    )
+
+
+def linear_accuracy(dataset: GraphXAIDataset) -> tuple[float, float]:
+    """Accuracy on training and test graphs of logistic regression on counts of walks."""
+    counts, label = walk_counts(dataset), dataset._data.y.numpy()
+    splits = dataset.get_idx_split()
+    train, test = splits["train"].numpy(), splits["test"].numpy()
+    scale = StandardScaler().fit(counts[train])
+    counts = scale.transform(counts)
+    fitted = LogisticRegression(C=1e4, max_iter=5000).fit(counts[train], label[train])
+    return fitted.score(counts[train], label[train]), fitted.score(counts[test], label[test])
+
+
+def walk_counts(dataset: GraphXAIDataset) -> Floats:
+    """[g, (DEPTH + 1) · p] walks of every length that start at a node with each feature."""
+    whole = next(iter(BatchLoader(dataset, len(dataset), keys=["x", "edge_index"])))
+    edges = Edges(whole.edge_index, whole.num_nodes)
+    walks, counts = torch.ones(whole.num_nodes, 1, dtype=torch.float64), []
+    for _ in range(DEPTH + 1):
+        counts.append(sum_per_graph(whole.x.double() * walks, whole.batch, len(dataset)))
+        walks = edges.sum_with_neighbours(walks, 0.0, None)
+    found: Floats = torch.cat(counts, dim=1).numpy()
+    return found
+
+
+def faint_share(dataset: GraphXAIDataset) -> float:
+    """Share of the rationale of superpixels whose mean intensity is below `FAINT`."""
+    intensity = dataset._data.x[dataset._data.node_mask, 0]
+    return float((intensity < FAINT).double().mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", default="data", help="folder of builds")
+    parser.add_argument("--seeds", type=int, default=1, help="trainings of each part")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| dataset | " + " | ".join(PARTS) + " |\n|" + " --- |" * (len(PARTS) + 1), flush=True)
+    for name in EXPLAINED:
+        dataset = GraphXAIDataset(arguments.root, name)
+        found = [
+            np.mean([accuracy_on_part(dataset, part, seed) for seed in range(arguments.seeds)])
+            for part in PARTS.values()
+        ]
+        cells = " | ".join(f"{value:.3f}" for value in found)
+        print(f"| `{name}` | {cells} |", flush=True)
+    print("\n| counts of walks, linear | training | test |\n| --- | --- | --- |", flush=True)
+    for name in ("dihalo", "dihalo-heavy"):
+        train, test = linear_accuracy(GraphXAIDataset(arguments.root, name))
+        print(f"| `{name}` | {train:.3f} | {test:.3f} |", flush=True)
+    share = faint_share(GraphXAIDataset(arguments.root, "mnist75sp-r23"))
+    print(f"\nmnist75sp-r23: of the rationale, a share {share:.3f} has an intensity below {FAINT}")
+
+
+if __name__ == "__main__":
+    main()
