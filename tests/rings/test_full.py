@@ -39,6 +39,13 @@ def test_a_trained_score_is_the_same_every_time_and_high_where_it_can_be() -> No
     assert probe > 0.9
 
 
+@pytest.mark.parametrize(("seed", "run"), [(1, 4), (3, 3), (4, 2), (4, 4), (8, 0)])
+def test_what_is_learned_in_training_is_there_in_evaluation(seed: int, run: int) -> None:
+    # With the running statistics of batch normalisation these five called everything one class.
+    sample = sample_dataset(planted("features", 200))
+    assert full._trained_score(sample, "empty_graph", seed, run, 25) > 0.9
+
+
 def test_a_stopped_check_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
