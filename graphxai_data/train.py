@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graphxai_data import __version__
 from graphxai_data.batches import BatchLoader
@@ -38,6 +38,7 @@ from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.nn.zoo import Settings, Training, make_model
+from graphxai_data.objective import logits_of, objective, training_loss
 from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training_state import (
@@ -133,6 +134,12 @@ def _loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:
 
 def _initial_model(card: Card, training: BatchLoader, device: torch.device) -> nn.Module:
     model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape)).to(device)
+    if card.training.evidence_cost and not (isinstance(model, BcosGIN) and model.level == "graph"):
+        raise InputError(
+            f"evidence_cost: expected 0 for '{card.model}' and classes of "
+            f"{getattr(model, 'level', 'graph')}s, got {card.training.evidence_cost:g}; it is for "
+            "B-cos models that tell graphs apart"
+        )
     if card.training.calibrate and isinstance(model, BcosGIN):
         first = next(iter(training)).to(device)
         model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch)
@@ -165,7 +172,7 @@ def _train(
                 group["lr"] = rate
             if isinstance(model, GSAT):
                 model.anneal(done / settings.epochs)
-            loss = training_loss(model, batch.to(device), settings.loss)
+            loss = training_loss(model, batch.to(device), settings.loss, settings.evidence_cost)
             state.optimiser.zero_grad()
             loss.backward()
             if not (torch.isfinite(loss) and _finite_gradients(model)):
@@ -233,7 +240,7 @@ def predictive_scores(
     was_training = model.training
     model.train(mode=False)
     with torch.no_grad():
-        pairs = [(_logits(model, batch.to(device)), batch.y) for batch in loader]
+        pairs = [(logits_of(model, batch.to(device)), batch.y) for batch in loader]
     model.train(mode=was_training)
     logits, label = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     predicted, true = logits.argmax(dim=1).cpu().numpy(), label.cpu().numpy()
@@ -248,31 +255,6 @@ def predictive_scores(
     if getattr(model, "level", "graph") == "node":
         found["weighted_accuracy"] = weighted_accuracy(predicted, true)
     return found
-
-
-def objective(logits: Tensor, label: Tensor, loss: str) -> Tensor:
-    """Cross-entropy over the classes, or binary cross-entropy of every class by itself."""
-    if loss == "ce":
-        return nn.functional.cross_entropy(logits, label)
-    wanted = nn.functional.one_hot(label, logits.shape[1]).to(logits.dtype)
-    return nn.functional.binary_cross_entropy_with_logits(logits, wanted)
-
-
-def training_loss(model: nn.Module, batch: Any, loss: str) -> Tensor:
-    """What training makes small: the objective, and of GSAT the information in its attention."""
-    if not isinstance(model, GSAT):
-        return objective(_logits(model, batch), batch.y, loss)
-    found = model.attend(
-        batch.x, batch.edge_index, batch.edge_attr, batch.batch, batch_size=batch.num_graphs
-    )
-    return objective(found.logits, batch.y, loss) + model.information_loss(found.scores)
-
-
-def _logits(model: nn.Module, batch: Any) -> Tensor:
-    logits: Tensor = model(
-        batch.x, batch.edge_index, batch.edge_attr, batch.batch, batch_size=batch.num_graphs
-    )
-    return logits
 
 
 def _cost(settings: Training, epoch: Epoch) -> float:

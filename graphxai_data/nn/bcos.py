@@ -2,10 +2,12 @@
 
 A B-cos layer is linear with weights that depend on its input, W(x) = diag(|cos(x, ŵ)|^(B−1)) Ŵ.
 Inside `explanation_mode` those weights count as constants, so that one backward pass gives the
-product of the W(x) of all layers: the exact contribution map (equations 5 to 7).
+product of the W(x) of all layers: the exact contribution map (equations 5 to 7). That holds for a
+backward pass alone, too: a training step that is made outside can ask for the map of its logits,
+and for the map's own gradient, in which the weights W(x) count in full.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,7 +64,7 @@ class BcosLinear(DynamicLinear):
             out = out.unflatten(-1, (self.out_features, self.max_out)).max(dim=-1).values
         if self.b == 1:
             return out
-        aligned: Tensor = _Aligned.apply(out, x, self.b, self.hold_weights)
+        aligned: Tensor = _Aligned.apply(out, x, self, self.hold_weights)
         return aligned
 
     def extra_repr(self) -> str:
@@ -96,13 +98,11 @@ class RMSNorm(DynamicLinear):
             self.mean_square.lerp_(mean_square.to(self.mean_square.dtype), self.momentum)
         else:
             mean_square = self.mean_square
-        # Outputs of B-cos layers may all be as small as 1e-5: what counts as nothing is relative.
-        floor = _FLOOR * mean_square.mean() + torch.finfo(mean_square.dtype).tiny
-        scale = (mean_square + floor).rsqrt()
+        scale = _scale(mean_square)
         if not self.training or self.hold_weights:
             constant: Tensor = x * scale
             return constant
-        normed: Tensor = _Normed.apply(x, scale)
+        normed: Tensor = _Normed.apply(x, scale, self)
         return normed
 
 
@@ -114,22 +114,24 @@ class _Aligned(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, out: Tensor, x: Tensor, b: float, hold_weights: bool) -> Tensor:
+    def forward(ctx: Any, out: Tensor, x: Tensor, layer: BcosLinear, hold_weights: bool) -> Tensor:
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min_(_shortest(x))
         weight = out.abs().div_(norm)
-        if b != 2:
-            weight.pow_(b - 1)
-        ctx.b, ctx.hold_weights = b, hold_weights
+        if layer.b != 2:
+            weight.pow_(layer.b - 1)
+        ctx.b, ctx.layer, ctx.hold_weights = layer.b, layer, hold_weights
         ctx.save_for_backward(out, x, norm, weight)
         return out * weight
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         out, x, norm, weight = ctx.saved_tensors
+        if ctx.hold_weights or ctx.layer.hold_weights:
+            if torch.is_grad_enabled():  # the map itself is to be differentiated
+                weight = _alignment(out, x, ctx.b)
+            return grad * weight, None, None, None
+        _once("of a B-cos layer")
         through_out = grad * weight
-        if ctx.hold_weights:
-            return through_out, None, None, None
         through_norm = torch.linalg.vecdot(through_out, out).unsqueeze(-1) * (1 - ctx.b) / norm
         return through_out.mul_(ctx.b), x * (through_norm / norm), None, None
 
@@ -138,14 +140,19 @@ class _Normed(torch.autograd.Function):
     """x · scale, where scale is the inverse root mean square of each column of x."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, scale: Tensor, layer: RMSNorm) -> Tensor:
+        ctx.layer = layer
         ctx.save_for_backward(x, scale)
         return x * scale
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         x, scale = ctx.saved_tensors
+        if ctx.layer.hold_weights:
+            if torch.is_grad_enabled():
+                scale = _scale(x.square().mean(dim=0))
+            return grad * scale, None, None
+        _once("of a normalisation")
         normed = x * scale
         # The scale of a channel depends on its own mean square and, by the floor, on all others'.
         # Relative to the largest, since the square of a scale may be too large for a float.
@@ -153,7 +160,7 @@ class _Normed(torch.autograd.Function):
         pull = torch.linalg.vecdot(grad, normed, dim=0) / len(x)
         of_floor = _FLOOR * (pull * (scale / largest).square()).mean() * largest
         through_scale = pull * scale + of_floor * (largest / scale)
-        return (grad * scale).addcmul_(normed, through_scale, value=-1), None
+        return (grad * scale).addcmul_(normed, through_scale, value=-1), None, None
 
 
 @contextmanager
@@ -161,7 +168,8 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
     """Hold the dynamic weights of a model constant; whatever happens, they are let go again.
 
     The gradient of an output is then its row of W*(X, A), and input times gradient the contribution
-    map. Models are explained in evaluation mode, which is entered and left here, too.
+    map. Models are explained in evaluation mode, which is entered and left here, too. What ran
+    forward outside can still run backward in here.
     """
     layers = [module for module in model.modules() if isinstance(module, DynamicLinear)]
     before = [layer.hold_weights for layer in layers]
@@ -176,6 +184,45 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
             layer.hold_weights = held
         for module, training in modes:
             module.training = training
+
+
+def contributions(value: Tensor, leaves: Sequence[Tensor], model: nn.Module) -> list[Tensor]:
+    """Each leaf's contributions to values of a B-cos model, [rows] each, to be differentiated.
+
+    Args:
+        value: some of the logits that the model gave for the leaves.
+        leaves: node features [n, p], and edge features [m, q] where messages add them.
+        model: of B-cos layers, in training mode or not.
+    """
+    with explanation_mode(model):
+        rows = torch.autograd.grad(value.sum(), leaves, create_graph=True)
+    return [(leaf * row).sum(dim=1) for leaf, row in zip(leaves, rows, strict=True)]
+
+
+def _alignment(out: Tensor, x: Tensor, b: float) -> Tensor:
+    """|cos|^(B−1) as a function that can be differentiated."""
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min(_shortest(x))
+    cosine: Tensor = out.abs() / norm
+    if b == 2:
+        return cosine
+    # For B < 2 the slope at 0 is infinite.
+    aligned: Tensor = (cosine.clamp_min(1e-6) if b < 2 else cosine) ** (b - 1)
+    return aligned
+
+
+def _scale(mean_square: Tensor) -> Tensor:
+    # Outputs of B-cos layers may all be as small as 1e-5: what counts as nothing is relative.
+    floor = _FLOOR * mean_square.mean() + torch.finfo(mean_square.dtype).tiny
+    scale: Tensor = (mean_square + floor).rsqrt()
+    return scale
+
+
+def _once(what: str) -> None:
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            f"the gradient {what} is not differentiable; only a contribution map is, inside "
+            "explanation_mode"
+        )
 
 
 def _unit_rows(weight: Tensor) -> Tensor:

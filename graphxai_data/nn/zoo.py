@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
 from graphxai_data.nn.gin import GIN, GINE, DeepSets
 from graphxai_data.nn.gsat import GSAT
@@ -46,6 +46,8 @@ class Training:
             half a cosine.
         stop_patience: training ends when validation has not been better for so many epochs.
         calibrate: scale initial logits to standard deviation 1 (B-cos models).
+        evidence_cost: what is added to the loss of a graph for every unit of evidence, for or
+            against a class, that a B-cos model finds in it (`graphxai_data.objective.evidence`).
     """
 
     loss: Literal["ce", "bce"]
@@ -59,6 +61,7 @@ class Training:
     rate_factor: float = 0.5
     rate_patience: int = 25
     calibrate: bool = False
+    evidence_cost: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "epochs", "stop_patience", "rate_patience"):
@@ -70,6 +73,7 @@ class Training:
             )
         if not 0 < self.rate_factor < 1:
             raise InputError(f"rate_factor: expected between 0 and 1, got {self.rate_factor}")
+        finite_number("evidence_cost", self.evidence_cost, low=0)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from torch import nn
 
 from graphxai_data.errors import InputError
 from graphxai_data.nn import BcosLinear, explanation_mode
-from graphxai_data.nn.bcos import RMSNorm
+from graphxai_data.nn.bcos import RMSNorm, contributions
 
 PRESSURES = [1, 1.5, 2, 2.5, 3]
 
@@ -156,3 +156,61 @@ def test_gradient_of_normalisation_is_finite_for_any_input(scale: float) -> None
     x = (scale * torch.randn(6, 3)).requires_grad_()
     RMSNorm(3)(x).sum().backward()
     assert torch.isfinite(x.grad).all()
+
+
+class Small(nn.Module):
+    """Two B-cos layers and a normalisation between, with weights given from outside."""
+
+    def __init__(self, b: float) -> None:
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.layers = nn.Sequential(
+                BcosLinear(4, 6, b, 2), RMSNorm(6), BcosLinear(6, 3, b)
+            ).double()
+            self.x = torch.rand(5, 4, dtype=torch.double)
+
+    def of(self, *weights: torch.Tensor) -> torch.Tensor:
+        """[5] what each input contributes to the second output."""
+        named = dict(zip(("layers.0.weight", "layers.2.weight"), weights, strict=True))
+        x = self.x.clone().requires_grad_()
+        value = torch.func.functional_call(self, named, (x,))[:, 1]
+        (found,) = contributions(value, [x], self)
+        torch.testing.assert_close(found, value)  # rows do not mix here: all of it is their own
+        return found.square().sum()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.layers(x)
+        return out
+
+
+@pytest.mark.parametrize("b", [1, 1.5, 2, 2.5])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_map_can_be_differentiated_by_the_weights(b: float, training: bool) -> None:
+    small = Small(b)
+    small(small.x)
+    small.train(mode=training)
+    weights = [small.layers[i].weight.detach().clone().requires_grad_() for i in (0, 2)]
+    assert torch.autograd.gradcheck(small.of, weights)
+    assert small.training == training
+
+
+def test_weights_are_held_in_a_backward_pass_of_what_ran_before() -> None:
+    small = Small(2.5).train(mode=False)
+    x = small.x.clone().requires_grad_()
+    with explanation_mode(small):
+        (inside,) = torch.autograd.grad(small(x)[:, 0].sum(), x)
+    value = small(x)[:, 0].sum()
+    with explanation_mode(small):
+        (later,) = torch.autograd.grad(value, x, retain_graph=True)
+    assert torch.equal(inside, later)
+    (plain,) = torch.autograd.grad(value, x)
+    assert not torch.allclose(plain, later)
+
+
+@pytest.mark.parametrize("part", [slice(0, 1), slice(1, 2)])
+def test_no_other_gradient_is_differentiated_by_mistake(part: slice) -> None:
+    layers = Small(2).layers[part]
+    x = torch.rand(5, 4 if part.start == 0 else 6, dtype=torch.double, requires_grad=True)
+    with pytest.raises(RuntimeError, match="only a contribution map is"):
+        torch.autograd.grad(layers(x).sum(), x, create_graph=True)

@@ -1,0 +1,119 @@
+"""The price on evidence: what is paid for is what an explanation shows."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graphxai_data import GraphXAIDataset, build, explain
+from graphxai_data.batches import BatchLoader
+from graphxai_data.errors import InputError
+from graphxai_data.nn import BcosGINE
+from graphxai_data.objective import evidence, objective, training_loss
+from graphxai_data.train import train
+
+SMALL = {"epochs": 3, "batch_size": 16, "hidden": 8}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("builds")
+    build("ba2motif", root=root, graphs=120, engine="serial", rings=False)
+    build("dihalo", root=root, graphs=90, engine="serial", rings=False)
+    build("pattern", root=root, graphs=100, engine="serial", rings=False)
+    return root
+
+
+@pytest.fixture
+def batch(root: Path) -> Any:
+    return next(iter(BatchLoader(GraphXAIDataset(root, "dihalo"), 20)))
+
+
+def model_for(batch: Any, edges: str) -> BcosGINE:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        widths = batch.x.shape[1], batch.edge_attr.shape[1]
+        model = BcosGINE(*widths, 9, 16, 2, b=1.5, edges=edges, logit_bias=-3.0)
+    return model.train(mode=False)
+
+
+@pytest.mark.parametrize("edges", ["additive", "multiplicative"])
+def test_evidence_is_the_sum_of_what_explanations_show(edges: str, batch: Any) -> None:
+    model = model_for(batch, edges)
+    shown = []
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for _ in range(30):
+            logits, total = evidence(model, batch)
+            shown.append(total.item())
+    torch.testing.assert_close(
+        logits, model(batch.x, batch.edge_index, batch.edge_attr, batch.batch)
+    )
+    # Of every graph the label counts with 1/2 + 1/18, every other class with 1/18: whatever was
+    # drawn lies between the least and the most, and the mean of many draws near the expected.
+    of_class = torch.stack([held(model, batch, c) for c in range(9)])  # [classes, graphs]
+    of_label = of_class.gather(0, batch.y.unsqueeze(0)).squeeze(0)
+    expected = (of_label / 2 + of_class.mean(dim=0) / 2).mean().item()
+    assert sum(shown) / 30 == pytest.approx(expected, rel=0.1)
+    assert of_class.min(0).values.mean() <= min(shown)
+    assert max(shown) <= of_class.max(0).values.mean()
+
+
+def held(model: BcosGINE, batch: Any, target: int) -> torch.Tensor:
+    """[graphs] magnitudes of a map summed, of nodes and, if they have any, of edges."""
+    found = explain(model, batch, target)
+    sums = torch.zeros(batch.num_graphs).index_add(0, batch.batch, found.node_scores.abs())
+    if found.edge_scores is not None:
+        owner = batch.batch[batch.edge_index[0]]
+        sums = sums.index_add(0, owner, found.edge_scores.abs())
+    return sums
+
+
+def test_a_price_is_added_to_the_objective(batch: Any) -> None:
+    model = model_for(batch, "multiplicative")
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        paid = training_loss(model, batch, "bce", 0.25)
+        torch.manual_seed(1)
+        logits, total = evidence(model, batch)
+    torch.testing.assert_close(paid, objective(logits, batch.y, "bce") + 0.25 * total)
+    torch.testing.assert_close(
+        training_loss(model, batch, "bce"), objective(logits, batch.y, "bce")
+    )
+    paid.backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_what_costs_more_is_used_less(root: Path, tmp_path: Path) -> None:
+    dataset = GraphXAIDataset(root, "ba2motif")
+    whole = next(iter(BatchLoader(dataset, len(dataset))))
+    used = []
+    for cost in (0.0, 0.1):
+        changes = {**SMALL, "epochs": 15, "b": 2.0, "evidence_cost": cost}
+        model, card = train(dataset, out=tmp_path / str(cost), changes=changes)
+        assert card.training.evidence_cost == cost
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            used.append(evidence(model, whole)[1].item())
+    assert used[1] < 0.7 * used[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "cost", "message"),
+    [
+        ("ba2motif", "gin", 0.1, "evidence_cost: expected 0 for 'gin' and classes of graphs"),
+        ("pattern", "bcos-gin", 0.1, "expected 0 for 'bcos-gin' and classes of nodes, got 0.1"),
+        ("ba2motif", "bcos-gin", -1.0, "evidence_cost: expected"),
+        ("ba2motif", "bcos-gin", float("nan"), "evidence_cost: expected"),
+    ],
+)
+def test_a_price_that_makes_no_sense_is_refused_before_anything_is_written(
+    name: str, model: str, cost: float, message: str, root: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        train(
+            GraphXAIDataset(root, name), model, out=tmp_path,
+            changes={**SMALL, "evidence_cost": cost},
+        )  # fmt: skip
+    assert not list(tmp_path.iterdir())
