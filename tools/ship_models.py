@@ -1,7 +1,7 @@
 """Take trained models into `models/`, each with its card.
 
 Run from a checkout with `python -m tools.ship_models --runs runs --root data`, after
-`graphxai-data reproduce --table 3 --budget paper`.
+`graphxai-data reproduce --table 3 --budget paper`. `--model NAME` ships one of them alone.
 """
 
 import argparse
@@ -28,11 +28,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of all trainings")
     parser.add_argument("--root", type=Path, default=Path("data"), help="folder of all builds")
+    known = [f"{kind}-{name}" for name, kinds in MODELS.items() for kind in kinds]
+    parser.add_argument("--model", choices=known, action="append", help="which; all by default")
     arguments = parser.parse_args()
     shipped = Path(__file__).parent.parent / "models"
     for name, models in MODELS.items():
+        wanted = [k for k in models if f"{k}-{name}" in (arguments.model or known)]
+        if not wanted:
+            continue
         dataset = GraphXAIDataset(arguments.root, name)
-        for kind in models:
+        for kind in wanted:
             model, card = load_checkpoint(run_folder(arguments.runs, kind, name, SEED))
             scores = dict(card.scores["test"])
             if kind.startswith("bcos"):
