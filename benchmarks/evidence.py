@@ -120,8 +120,8 @@ def main() -> None:
         print(f"| `{name}` | {train:.3f} | {test:.3f} |", flush=True)
     digits = GraphXAIDataset(arguments.root, "mnist75sp-r23")
     print(
-        f"\nmnist75sp-r23: a share {faint_share(digits):.3f} of the rationale has an intensity below "
-        f"{FAINT}; with all other ink first, these and the rest at random, Jaccard@k "
+        f"\nmnist75sp-r23: {faint_share(digits):.3f} of the rationale is fainter than {FAINT}; "
+        f"with all other ink first, these and the rest at random, Jaccard@k "
         f"{without_faint(digits):.3f}"
     )
 
