@@ -30,6 +30,7 @@ from graphxai_data.disk import explained_disk_errors
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, variants_for
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
+from graphxai_data.objective import check_price
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.study import Row, Study, groups, without_nan
 from graphxai_data.train import device_of, run_folder, train
@@ -269,6 +270,7 @@ def _planned(
         shape = dataclasses.asdict(Shape.of(dataset))
         with torch.device("meta"):  # only to see what it is
             model = make_model(name, settings.architecture, **shape)
+        check_price(model, name, settings.training.evidence_cost)
         plan[name] = [v for v in variants_for(model, recipe) if v in wanted]
         # What is high or low depends on the model: of the floor and the ceiling, too.
         plan[name] += floor if faithfulness else []

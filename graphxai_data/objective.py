@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graphxai_data.errors import InputError
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos import contributions
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
@@ -55,8 +56,21 @@ def evidence(model: BcosGIN, batch: Any) -> tuple[Tensor, Tensor]:
     return logits, torch.cat(parts).abs().sum() / len(batch.y)
 
 
-def logits_of(model: nn.Module, batch: Any, **leaves: Tensor) -> Tensor:
-    """Logits of a batch, some of its features replaced by tensors to differentiate by."""
-    x, edge_attr = leaves.get("x", batch.x), leaves.get("edge_attr", batch.edge_attr)
+def logits_of(
+    model: nn.Module, batch: Any, x: Tensor | None = None, edge_attr: Tensor | None = None
+) -> Tensor:
+    """Logits of a batch, its features replaced, where given, by leaves to differentiate by."""
+    x = batch.x if x is None else x
+    edge_attr = batch.edge_attr if edge_attr is None else edge_attr
     logits: Tensor = model(x, batch.edge_index, edge_attr, batch.batch, batch_size=batch.num_graphs)
     return logits
+
+
+def check_price(model: nn.Module, name: str, evidence_cost: float) -> None:
+    """An `InputError` if the settings of a model set a price on what it does not have."""
+    level = getattr(model, "level", "graph")
+    if evidence_cost and not (isinstance(model, BcosGIN) and level == "graph"):
+        raise InputError(
+            f"evidence_cost: expected 0 for '{name}' and classes of {level}s, got "
+            f"{evidence_cost:g}; it is for B-cos models that tell graphs apart"
+        )

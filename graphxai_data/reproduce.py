@@ -54,7 +54,7 @@ class Budget:
         graphs: so many graphs of these datasets, instead of all.
         seeds: of the trainings.
         swept: datasets of the sweep over B.
-        changes: settings of all trainings that differ from the default configuration's.
+        changes: settings of all trainings that differ from the configuration's.
     """
 
     graphs: Mapping[str, int] = field(default_factory=dict)
@@ -274,7 +274,7 @@ def _report_in(results: Path) -> dict[str, Any]:
     try:
         before = json.loads((results / NUMBERS).read_text(encoding="utf-8"))
         return before if isinstance(before, dict) else {}
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return {}
 
 

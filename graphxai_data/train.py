@@ -38,7 +38,7 @@ from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.nn.zoo import Settings, Training, make_model
-from graphxai_data.objective import logits_of, objective, training_loss
+from graphxai_data.objective import check_price, logits_of, objective, training_loss
 from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training_state import (
@@ -134,12 +134,7 @@ def _loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:
 
 def _initial_model(card: Card, training: BatchLoader, device: torch.device) -> nn.Module:
     model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape)).to(device)
-    if card.training.evidence_cost and not (isinstance(model, BcosGIN) and model.level == "graph"):
-        raise InputError(
-            f"evidence_cost: expected 0 for '{card.model}' and classes of "
-            f"{getattr(model, 'level', 'graph')}s, got {card.training.evidence_cost:g}; it is for "
-            "B-cos models that tell graphs apart"
-        )
+    check_price(model, card.model, card.training.evidence_cost)
     if card.training.calibrate and isinstance(model, BcosGIN):
         first = next(iter(training)).to(device)
         model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch)

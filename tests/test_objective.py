@@ -8,10 +8,14 @@ import torch
 
 from graphxai_data import GraphXAIDataset, build, explain
 from graphxai_data.batches import BatchLoader
+from graphxai_data.checkpoint import WEIGHTS
+from graphxai_data.comparison import compare
 from graphxai_data.errors import InputError
 from graphxai_data.nn import BcosGINE
+from graphxai_data.nn.zoo import Training
 from graphxai_data.objective import evidence, objective, training_loss
 from graphxai_data.train import train
+from graphxai_data.training_state import Epoch
 
 SMALL = {"epochs": 3, "batch_size": 16, "hidden": 8}
 
@@ -97,6 +101,31 @@ def test_what_costs_more_is_used_less(root: Path, tmp_path: Path) -> None:
             torch.manual_seed(0)
             used.append(evidence(model, whole)[1].item())
     assert used[1] < 0.7 * used[0]
+
+
+def test_a_training_at_a_price_goes_on_after_a_stop(root: Path, tmp_path: Path) -> None:
+    dataset, changes = GraphXAIDataset(root, "ba2motif"), {**SMALL, "evidence_cost": 0.1}
+    train(dataset, out=tmp_path / "whole", changes=changes)
+
+    def stop(history: list[Epoch], settings: Training) -> None:
+        if len(history) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(dataset, out=tmp_path / "stopped", changes=changes, progress=stop)
+    train(dataset, out=tmp_path / "stopped", changes=changes)
+    whole, stopped = (
+        (tmp_path / how / "bcos-gin-ba2motif" / "seed-0" / WEIGHTS).read_bytes()
+        for how in ("whole", "stopped")
+    )
+    assert whole == stopped
+
+
+def test_a_comparison_refuses_a_price_before_any_training(root: Path, tmp_path: Path) -> None:
+    changes = {**SMALL, "evidence_cost": 0.1}
+    with pytest.raises(InputError, match="evidence_cost: expected 0 for 'gin'"):
+        compare(GraphXAIDataset(root, "ba2motif"), seeds=[0], out=tmp_path, changes=changes)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

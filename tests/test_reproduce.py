@@ -220,6 +220,12 @@ def test_a_rerun_that_is_stopped_keeps_the_whole_report_and_its_figures(
     assert {path: path.read_bytes() for path in (folder / "results").iterdir()} == kept
 
 
+def test_a_report_that_is_none_is_replaced(tmp_path: Path) -> None:
+    for text in ("[" * 200_000, "{", "[]", ""):
+        (tmp_path / module.NUMBERS).write_text(text)
+        assert module._report_in(tmp_path) == {}
+
+
 @pytest.mark.parametrize("missing", ["x", [], -1, None])
 def test_an_earlier_report_that_makes_no_sense_is_replaced(missing: object) -> None:
     found = Reproduction("small", "default", ["table 2"], [0], {}, missing=3)

@@ -2,9 +2,10 @@
 
 A B-cos layer is linear with weights that depend on its input, W(x) = diag(|cos(x, ŵ)|^(B−1)) Ŵ.
 Inside `explanation_mode` those weights count as constants, so that one backward pass gives the
-product of the W(x) of all layers: the exact contribution map (equations 5 to 7). That holds for a
-backward pass alone, too: a training step that is made outside can ask for the map of its logits,
-and for the map's own gradient, in which the weights W(x) count in full.
+product of the W(x) of all layers: the exact contribution map (equations 5 to 7). By node features,
+and by edge features that are added, that holds for a backward pass alone, too: a training step asks
+for the map of logits that it computed outside, and outside again for the gradient of that map, in
+which the weights W(x) count in full (`contributions`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -126,11 +127,11 @@ class _Aligned(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         out, x, norm, weight = ctx.saved_tensors
+        _check_order(held_forward=ctx.hold_weights, held_now=ctx.layer.hold_weights)
         if ctx.hold_weights or ctx.layer.hold_weights:
             if torch.is_grad_enabled():  # the map itself is to be differentiated
                 weight = _alignment(out, x, ctx.b)
             return grad * weight, None, None, None
-        _once("of a B-cos layer")
         through_out = grad * weight
         through_norm = torch.linalg.vecdot(through_out, out).unsqueeze(-1) * (1 - ctx.b) / norm
         return through_out.mul_(ctx.b), x * (through_norm / norm), None, None
@@ -148,11 +149,11 @@ class _Normed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         x, scale = ctx.saved_tensors
+        _check_order(held_forward=False, held_now=ctx.layer.hold_weights)
         if ctx.layer.hold_weights:
             if torch.is_grad_enabled():
                 scale = _scale(x.square().mean(dim=0))
             return grad * scale, None, None
-        _once("of a normalisation")
         normed = x * scale
         # The scale of a channel depends on its own mean square and, by the floor, on all others'.
         # Relative to the largest, since the square of a scale may be too large for a float.
@@ -168,8 +169,7 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
     """Hold the dynamic weights of a model constant; whatever happens, they are let go again.
 
     The gradient of an output is then its row of W*(X, A), and input times gradient the contribution
-    map. Models are explained in evaluation mode, which is entered and left here, too. What ran
-    forward outside can still run backward in here.
+    map. Models are explained in evaluation mode, which is entered and left here, too.
     """
     layers = [module for module in model.modules() if isinstance(module, DynamicLinear)]
     before = [layer.hold_weights for layer in layers]
@@ -189,6 +189,9 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
 def contributions(value: Tensor, leaves: Sequence[Tensor], model: nn.Module) -> list[Tensor]:
     """Each leaf's contributions to values of a B-cos model, [rows] each, to be differentiated.
 
+    Both the values and the gradient of what is made of the contributions belong outside of
+    `explanation_mode`: inside, dynamic weights would be constants to them.
+
     Args:
         value: some of the logits that the model gave for the leaves.
         leaves: node features [n, p], and edge features [m, q] where messages add them.
@@ -205,8 +208,10 @@ def _alignment(out: Tensor, x: Tensor, b: float) -> Tensor:
     cosine: Tensor = out.abs() / norm
     if b == 2:
         return cosine
-    # For B < 2 the slope at 0 is infinite.
-    aligned: Tensor = (cosine.clamp_min(1e-6) if b < 2 else cosine) ** (b - 1)
+    aligned: Tensor = cosine ** (b - 1)
+    if b < 2:  # the slope at 0 is infinite: next to it, values without one
+        sloping = cosine.clamp_min(1e-6) ** (b - 1)
+        aligned = torch.where(cosine < 1e-6, aligned.detach(), sloping)
     return aligned
 
 
@@ -217,11 +222,13 @@ def _scale(mean_square: Tensor) -> Tensor:
     return scale
 
 
-def _once(what: str) -> None:
-    if torch.is_grad_enabled():
+def _check_order(held_forward: bool, held_now: bool) -> None:
+    """Refuse second derivatives that would be wrong: they are those of a contribution map alone."""
+    if torch.is_grad_enabled() and (held_forward or not held_now):
         raise RuntimeError(
-            f"the gradient {what} is not differentiable; only a contribution map is, inside "
-            "explanation_mode"
+            "of a B-cos model only contribution maps can be differentiated: compute the logits "
+            "outside of explanation_mode, their gradient inside, and its own outside again, as "
+            "graphxai_data.nn.bcos.contributions does"
         )
 
 

@@ -14,8 +14,8 @@ _LIMITS = {
     "good score here does not show that a model reads structure.",
     "dihalo": "Closeness to a halogen, a rule that looks at no model, explains about as well as "
     "the B-cos map: compare with it, and use `dihalo-decoy` where that matters.",
-    "mnist75sp-r23": "The digit can be read off the superpixels without ink, too, so that a map may "
-    "be right to point at them; the rationale is the ink, and sorting superpixels by intensity "
+    "mnist75sp-r23": "The digit can be read off the superpixels without ink, too, so that a map "
+    "may be right to point at them; the rationale is the ink, and sorting superpixels by intensity "
     "finds it perfectly.",
 }
 _CLASSES = {"ba2motif": "BA2Motif", "dihalo": "DiHaloBenzene", "mnist75sp-r23": "MNIST75sp"}

@@ -64,7 +64,8 @@ def full_check(
     sample = _fewer(sample, graphs, rng_for(seed, "rings/full/sample"))
     if reason := unmeasurable(sample):
         return inconclusive("full", reason, graphs=len(sample))
-    settings = {"seed": seed, "epochs": epochs, "model": _MODEL, "sample": _digest(sample)}
+    how = {"batch": _BATCH, "rate": _RATE, "settling": _SETTLING}
+    settings = {"seed": seed, "epochs": epochs, "model": _MODEL | how, "sample": _digest(sample)}
     kept = _Kept(resume, settings)
     names = (*MODES, *PROBES, CONTROL)
     for run in range(runs):

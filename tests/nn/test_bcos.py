@@ -212,5 +212,28 @@ def test_weights_are_held_in_a_backward_pass_of_what_ran_before() -> None:
 def test_no_other_gradient_is_differentiated_by_mistake(part: slice) -> None:
     layers = Small(2).layers[part]
     x = torch.rand(5, 4 if part.start == 0 else 6, dtype=torch.double, requires_grad=True)
-    with pytest.raises(RuntimeError, match="only a contribution map is"):
+    with pytest.raises(RuntimeError, match="only contribution maps can be differentiated"):
         torch.autograd.grad(layers(x).sum(), x, create_graph=True)
+
+
+def test_a_map_of_what_ran_inside_is_not_differentiated() -> None:
+    # Its weights were constants in the forward pass, so that its gradient would be a wrong one.
+    small = Small(2)
+    x = small.x.clone().requires_grad_()
+    with explanation_mode(small), pytest.raises(RuntimeError, match="compute the logits outside"):
+        contributions(small(x)[:, 0], [x], small)
+
+
+@pytest.mark.parametrize("b", [1.1, 1.5])
+def test_a_map_to_be_differentiated_is_the_map_even_of_no_alignment(b: float) -> None:
+    layer = BcosLinear(2, 1, b)
+    layer.weight.data = torch.tensor([[1.0, -1.0]])
+    x = torch.tensor([[1.0, 1.0], [1.0, 0.5]], requires_grad=True)
+    value = layer(x)
+    with explanation_mode(layer):
+        (row,) = torch.autograd.grad(value.sum(), x, retain_graph=True)
+        (again,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+    assert torch.equal(row, again.detach())
+    assert (row[0] == 0).all()
+    again.square().sum().backward()
+    assert torch.isfinite(layer.weight.grad).all()
