@@ -37,8 +37,7 @@ PARTS: tuple[Part, ...] = ("table 2", "table 3", "figure b", "figure qualitative
 _COSTS = {"ba2motif": 1, "nci1": 4, "dihalo": 15, "pattern": 25, "molhiv": 25, "mnist75sp-r23": 90}
 
 # Six B-cos layers in all, as on ba2motif: through ten, logits underflow at the start for B = 2.5.
-# And no price on evidence, as on the others: what changes is to be due to B.
-_SWEEP_CHANGES = {"dihalo": {"update_layers": 1, "evidence_cost": 0.0}}
+_SWEEP_CHANGES = {"dihalo": {"update_layers": 1}}
 
 # What is being done, which cell of how many it is, and seconds left in all, or nan.
 Told = Callable[[str, int, int, float], None]

@@ -12,8 +12,8 @@ _KINDS = {
 _LIMITS = {
     "ba2motif": "The classes can be told without any edge (`graphxai-data rings` measures it): a "
     "good score here does not show that a model reads structure.",
-    "dihalo": "Closeness to a halogen, a rule that looks at no model, explains nearly as well "
-    "as the B-cos map: compare with it, and use `dihalo-decoy` where that matters.",
+    "dihalo": "Closeness to a halogen, a rule that looks at no model, explains about as well as "
+    "the B-cos map: compare with it, and use `dihalo-decoy` where that matters.",
     "mnist75sp-r23": "The digit can be read off the superpixels without ink, too, so that a map "
     "may be right to point at them; the rationale is the ink, and sorting superpixels by intensity "
     "finds it perfectly.",
