@@ -42,6 +42,15 @@ def reference_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Root with small builds to train on; not to be changed."""
+    root = tmp_path_factory.mktemp("small")
+    for name, graphs in (("ba2motif", 120), ("dihalo", 90), ("pattern", 100)):
+        build(name, root=root, graphs=graphs, engine="serial", rings=False)
+    return root
+
+
 @pytest.fixture
 def small_build(tmp_path: Path) -> Path:
     """Folder of a fresh build of 40 graphs in four shards; tests may damage it."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphxai_data import GraphXAIDataset, build, explain
+from graphxai_data import GraphXAIDataset, explain
 from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import WEIGHTS
 from graphxai_data.comparison import compare
@@ -20,18 +20,9 @@ from graphxai_data.training_state import Epoch
 SMALL = {"epochs": 3, "batch_size": 16, "hidden": 8}
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("builds")
-    build("ba2motif", root=root, graphs=120, engine="serial", rings=False)
-    build("dihalo", root=root, graphs=90, engine="serial", rings=False)
-    build("pattern", root=root, graphs=100, engine="serial", rings=False)
-    return root
-
-
 @pytest.fixture
-def batch(root: Path) -> Any:
-    return next(iter(BatchLoader(GraphXAIDataset(root, "dihalo"), 20)))
+def batch(small_root: Path) -> Any:
+    return next(iter(BatchLoader(GraphXAIDataset(small_root, "dihalo"), 20)))
 
 
 def model_for(batch: Any, edges: str) -> BcosGINE:
@@ -89,8 +80,8 @@ def test_a_price_is_added_to_the_objective(batch: Any) -> None:
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
 
 
-def test_what_costs_more_is_used_less(root: Path, tmp_path: Path) -> None:
-    dataset = GraphXAIDataset(root, "ba2motif")
+def test_what_costs_more_is_used_less(small_root: Path, tmp_path: Path) -> None:
+    dataset = GraphXAIDataset(small_root, "ba2motif")
     whole = next(iter(BatchLoader(dataset, len(dataset))))
     used = []
     for cost in (0.0, 0.1):
@@ -103,8 +94,8 @@ def test_what_costs_more_is_used_less(root: Path, tmp_path: Path) -> None:
     assert used[1] < 0.7 * used[0]
 
 
-def test_a_training_at_a_price_goes_on_after_a_stop(root: Path, tmp_path: Path) -> None:
-    dataset, changes = GraphXAIDataset(root, "ba2motif"), {**SMALL, "evidence_cost": 0.1}
+def test_a_training_at_a_price_goes_on_after_a_stop(small_root: Path, tmp_path: Path) -> None:
+    dataset, changes = GraphXAIDataset(small_root, "ba2motif"), {**SMALL, "evidence_cost": 0.1}
     train(dataset, out=tmp_path / "whole", changes=changes)
 
     def stop(history: list[Epoch], settings: Training) -> None:
@@ -121,10 +112,10 @@ def test_a_training_at_a_price_goes_on_after_a_stop(root: Path, tmp_path: Path) 
     assert whole == stopped
 
 
-def test_a_comparison_refuses_a_price_before_any_training(root: Path, tmp_path: Path) -> None:
+def test_a_comparison_refuses_a_price_before_any_training(small_root: Path, tmp_path: Path) -> None:
     changes = {**SMALL, "evidence_cost": 0.1}
     with pytest.raises(InputError, match="evidence_cost: expected 0 for 'gin'"):
-        compare(GraphXAIDataset(root, "ba2motif"), seeds=[0], out=tmp_path, changes=changes)
+        compare(GraphXAIDataset(small_root, "ba2motif"), seeds=[0], out=tmp_path, changes=changes)
     assert not list(tmp_path.iterdir())
 
 
@@ -138,11 +129,11 @@ def test_a_comparison_refuses_a_price_before_any_training(root: Path, tmp_path: 
     ],
 )
 def test_a_price_that_makes_no_sense_is_refused_before_anything_is_written(
-    name: str, model: str, cost: float, message: str, root: Path, tmp_path: Path
+    name: str, model: str, cost: float, message: str, small_root: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
         train(
-            GraphXAIDataset(root, name), model, out=tmp_path,
+            GraphXAIDataset(small_root, name), model, out=tmp_path,
             changes={**SMALL, "evidence_cost": cost},
         )  # fmt: skip
     assert not list(tmp_path.iterdir())

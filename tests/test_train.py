@@ -31,24 +31,16 @@ from graphxai_data.training_state import STATE, Epoch
 SMALL = {"epochs": 3, "batch_size": 16, "hidden": 8}
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("builds")
-    build("ba2motif", root=root, graphs=120, engine="serial", rings=False)
-    build("dihalo", root=root, graphs=90, engine="serial", rings=False)
-    return root
-
-
 @pytest.fixture
-def dataset(root: Path) -> GraphXAIDataset:
-    return GraphXAIDataset(root, "ba2motif")
+def dataset(small_root: Path) -> GraphXAIDataset:
+    return GraphXAIDataset(small_root, "ba2motif")
 
 
 @pytest.mark.parametrize("model", ["bcos-gin", "gin", "gsat", "deepsets", "bcos-gine", "gine"])
 def test_the_same_seed_gives_the_same_files_and_another_seed_others(
-    model: str, root: Path, tmp_path: Path
+    model: str, small_root: Path, tmp_path: Path
 ) -> None:
-    dataset = GraphXAIDataset(root, "dihalo")
+    dataset = GraphXAIDataset(small_root, "dihalo")
     changes = {**SMALL, "dropout": 0.5}
     for out in ("a", "b"):
         train(dataset, model, "paper", 0, tmp_path / out, changes=changes)
@@ -92,8 +84,16 @@ def test_a_stopped_training_goes_on_with_the_same_result(
     assert parts == whole
 
 
-def test_a_killed_training_goes_on_with_the_same_result(root: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "graphxai_data.cli", "train", "ba2motif", "--root", str(root)]
+def test_a_killed_training_goes_on_with_the_same_result(small_root: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "graphxai_data.cli",
+        "train",
+        "ba2motif",
+        "--root",
+        str(small_root),
+    ]
     command += ["--set", "epochs=40", "--set", "hidden=8", "--threads", "1", "--json", "--out"]
     whole = subprocess.run([*command, tmp_path / "a"], capture_output=True, text=True, check=True)
     state = tmp_path / "b" / "bcos-gin-ba2motif" / "seed-0" / STATE
@@ -205,7 +205,7 @@ def test_a_loss_that_is_not_finite_at_once_leaves_nothing(
 
 
 def test_another_training_in_the_same_place_is_refused_unless_forced(
-    root: Path, dataset: GraphXAIDataset, tmp_path: Path
+    small_root: Path, dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     train(dataset, "gin", out=tmp_path, changes=SMALL)
     with pytest.raises(InputError, match=r"other settings \(hidden 8, expected 9\); .* --force"):
@@ -299,9 +299,9 @@ def test_a_damaged_state_is_refused(dataset: GraphXAIDataset, tmp_path: Path) ->
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("key", ["x", "edge_attr"])
 def test_features_that_are_not_finite_are_named(
-    key: str, value: float, root: Path, tmp_path: Path
+    key: str, value: float, small_root: Path, tmp_path: Path
 ) -> None:
-    dataset = GraphXAIDataset(root, "dihalo")
+    dataset = GraphXAIDataset(small_root, "dihalo")
     dataset._data[key][int(dataset.slices[key][17]), 0] = value
     with pytest.raises(InputError, match=f"'dihalo': {key} of graph 17 has a value that is not"):
         train(dataset, "gin", out=tmp_path, changes=SMALL)
@@ -325,15 +325,15 @@ def test_graphs_without_edges_and_nodes_without_features_can_be_learned_from(
         assert math.isfinite(card.scores["test"]["loss"])
 
 
-def test_only_whole_datasets_are_trained_on(root: Path, tmp_path: Path) -> None:
-    part = GraphXAIDataset(root, "ba2motif", split="train")
+def test_only_whole_datasets_are_trained_on(small_root: Path, tmp_path: Path) -> None:
+    part = GraphXAIDataset(small_root, "ba2motif", split="train")
     with pytest.raises(InputError, match="only split 'train' is loaded"):
         train(part, "gin", out=tmp_path)
-    whole = GraphXAIDataset(root, "ba2motif")
+    whole = GraphXAIDataset(small_root, "ba2motif")
     with pytest.raises(InputError, match="is loaded with a choice of graphs, so that no digest"):
         train(whole[:100], "gin", out=tmp_path)
     with pytest.raises(InputError, match="is loaded with a transform"):
-        train(GraphXAIDataset(root, "ba2motif", transform=lambda d: d), "gin", out=tmp_path)
+        train(GraphXAIDataset(small_root, "ba2motif", transform=lambda d: d), "gin", out=tmp_path)
     with pytest.raises(InputError, match="device: 'gpu' cannot be used here"):
         train(whole, "gin", out=tmp_path, device="gpu")
     with pytest.raises(InputError, match="'gine' needs edge features"):
@@ -389,9 +389,9 @@ def test_the_cosine_schedule_rises_and_falls() -> None:
 
 
 def test_the_command_trains_several_seeds_and_says_where(
-    cli: Callable[..., Result], root: Path, tmp_path: Path
+    cli: Callable[..., Result], small_root: Path, tmp_path: Path
 ) -> None:
-    common = ("train", "ba2motif", "--model", "gin", "--root", root, "--out", tmp_path)
+    common = ("train", "ba2motif", "--model", "gin", "--root", small_root, "--out", tmp_path)
     small = [part for key, value in SMALL.items() for part in ("--set", f"{key}={value}")]
     result = cli(*common, "--seed", "0-1", *small)
     assert result.exit_code == 0
@@ -422,9 +422,9 @@ def test_the_command_trains_several_seeds_and_says_where(
     ],
 )
 def test_bad_arguments_end_with_one_line(
-    arguments: list[str], message: str, cli: Callable[..., Result], root: Path, tmp_path: Path
+    arguments: list[str], message: str, cli: Callable[..., Result], small_root: Path, tmp_path: Path
 ) -> None:
-    result = cli("train", "ba2motif", "--root", root, "--out", tmp_path, *arguments)
+    result = cli("train", "ba2motif", "--root", small_root, "--out", tmp_path, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
