@@ -65,7 +65,7 @@ class BcosLinear(DynamicLinear):
             out = out.unflatten(-1, (self.out_features, self.max_out)).max(dim=-1).values
         if self.b == 1:
             return out
-        aligned: Tensor = _Aligned.apply(out, x, self, self.hold_weights)
+        aligned: Tensor = _Aligned.apply(out, x, self)
         return aligned
 
     def extra_repr(self) -> str:
@@ -115,26 +115,27 @@ class _Aligned(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, out: Tensor, x: Tensor, layer: BcosLinear, hold_weights: bool) -> Tensor:
+    def forward(ctx: Any, out: Tensor, x: Tensor, layer: BcosLinear) -> Tensor:
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp_min_(_shortest(x))
         weight = out.abs().div_(norm)
         if layer.b != 2:
             weight.pow_(layer.b - 1)
-        ctx.b, ctx.layer, ctx.hold_weights = layer.b, layer, hold_weights
+        ctx.layer, ctx.held_forward = layer, layer.hold_weights
         ctx.save_for_backward(out, x, norm, weight)
         return out * weight
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
         out, x, norm, weight = ctx.saved_tensors
-        _check_order(held_forward=ctx.hold_weights, held_now=ctx.layer.hold_weights)
-        if ctx.hold_weights or ctx.layer.hold_weights:
+        b, held_now = ctx.layer.b, ctx.layer.hold_weights
+        _check_order(ctx.held_forward, held_now)
+        if ctx.held_forward or held_now:
             if torch.is_grad_enabled():  # the map itself is to be differentiated
-                weight = _alignment(out, x, ctx.b)
-            return grad * weight, None, None, None
+                weight = _alignment(out, x, b)
+            return grad * weight, None, None
         through_out = grad * weight
-        through_norm = torch.linalg.vecdot(through_out, out).unsqueeze(-1) * (1 - ctx.b) / norm
-        return through_out.mul_(ctx.b), x * (through_norm / norm), None, None
+        through_norm = torch.linalg.vecdot(through_out, out).unsqueeze(-1) * (1 - b) / norm
+        return through_out.mul_(b), x * (through_norm / norm), None
 
 
 class _Normed(torch.autograd.Function):
