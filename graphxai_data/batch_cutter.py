@@ -11,8 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Batch, InMemoryDataset
 from torch_geometric.data.storage import N_KEYS
 
-from graphxai_data.compiled import compiled
 from graphxai_data.dataset import Texts
+from graphxai_data.files.jit import compiled
 
 Integers = npt.NDArray[np.int64]
 # Bytes: fields with one row a graph that is no larger may be copied for a whole epoch at once.

@@ -22,8 +22,8 @@ from graphxai_data.batch_cutter import (
     node_counter,
 )
 from graphxai_data.errors import InputError, whole_number
+from graphxai_data.files.toml import nearest
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
-from graphxai_data.typed_table import nearest
 
 _NUMPY_TYPES = {
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,

@@ -16,14 +16,15 @@ import numpy as np
 
 from graphxai_data import engine as engines
 from graphxai_data.columns import Ints
-from graphxai_data.disk import (
+from graphxai_data.errors import CheckFailedError, InputError, whole_number
+from graphxai_data.files.disk import (
     explained_disk_errors,
     finish_replacing,
     folder_lock,
     publish,
     write_atomically,
 )
-from graphxai_data.errors import CheckFailedError, InputError, whole_number
+from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.invariants import check_columns
 from graphxai_data.manifest import Manifest, SourceRecord, shard_names, software_versions
@@ -45,7 +46,6 @@ from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
 from graphxai_data.shards import SCHEMA_VERSION, ShardReader, shard_bytes
 from graphxai_data.sources import Source, find_sources
 from graphxai_data.splits import assign_splits
-from graphxai_data.urls import is_url, local_path
 from graphxai_data.validate import survey
 
 log = logging.getLogger(__name__)

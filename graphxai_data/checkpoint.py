@@ -14,12 +14,12 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import write_atomically
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.disk import write_atomically
+from graphxai_data.files.shipped import shipped
+from graphxai_data.files.toml import nearest, parse_table
 from graphxai_data.nn.zoo import Training, make_model
 from graphxai_data.recipe import read_toml
-from graphxai_data.resources import shipped
-from graphxai_data.typed_table import nearest, parse_table
 
 WEIGHTS, CARD = "weights.safetensors", "model.toml"
 

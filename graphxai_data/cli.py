@@ -27,7 +27,7 @@ from graphxai_data.console import (
     source_option,
 )
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
-from graphxai_data.urls import inside, is_url, shown
+from graphxai_data.files.urls import inside, is_url, shown
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 

@@ -8,7 +8,7 @@ import click
 
 from graphxai_data.console import console, folder_argument, json_option, print_table
 from graphxai_data.errors import whole_number
-from graphxai_data.urls import shown
+from graphxai_data.files.urls import shown
 
 if TYPE_CHECKING:
     from graphxai_data.manifest import Manifest

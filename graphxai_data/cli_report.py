@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from graphxai_data.console import folder_argument, json_option, progress_bar
-from graphxai_data.urls import shown
+from graphxai_data.files.urls import shown
 
 
 @click.command()

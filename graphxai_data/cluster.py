@@ -20,9 +20,9 @@ import torch
 
 from graphxai_data import engine as engines
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.errors import GraphXAIDataError, InputError
 from graphxai_data.explain.variants import chosen_variants
+from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.study import Row, Study
 from graphxai_data.train import device_of, run_folder, train
 

@@ -26,15 +26,15 @@ from graphxai_data import engine as engines
 from graphxai_data.checkpoint import Shape
 from graphxai_data.cluster import measure_models
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import explained_disk_errors
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, variants_for
+from graphxai_data.files.disk import explained_disk_errors
+from graphxai_data.files.toml import known_name
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
 from graphxai_data.objective import check_price
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.study import Row, Study, groups, without_nan
 from graphxai_data.train import device_of, run_folder, train
-from graphxai_data.typed_table import known_name
 
 # What is being done, how much of it is done, how much there is, and seconds left in all, or nan.
 Report = Callable[[str, int, int, float], None]

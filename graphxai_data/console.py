@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from graphxai_data.errors import InputError
-from graphxai_data.urls import is_url, place_of, shown
+from graphxai_data.files.urls import is_url, place_of, shown
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from graphxai_data import __version__
-from graphxai_data.disk import write_atomically
 from graphxai_data.errors import DamagedError, InputError, whole_number
+from graphxai_data.files.disk import write_atomically
+from graphxai_data.files.shipped import shipped
+from graphxai_data.files.toml import parse_table
+from graphxai_data.files.urls import local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.recipe import Recipe, read_toml
-from graphxai_data.resources import shipped
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.shards import SCHEMA_VERSION
 from graphxai_data.statistics import Summary
-from graphxai_data.typed_table import parse_table
-from graphxai_data.urls import local_path
 
 MANIFEST_NAME = "manifest.json"
 

@@ -7,8 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphxai_data.disk import sweep, write_atomically
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.disk import sweep, write_atomically
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphxai_data.errors import InputError
+from graphxai_data.files.shipped import shipped
+from graphxai_data.files.toml import nearest, parse_table
 from graphxai_data.generators import generator_module
-from graphxai_data.resources import shipped
-from graphxai_data.typed_table import nearest, parse_table
 
 # Statistics that a recipe may hold a build to, in its table [expected].
 EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")

@@ -14,22 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graphxai_data.disk import (
+from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
+from graphxai_data.files.disk import (
     explained_disk_errors,
     finish_replacing,
     folder_lock,
     publish,
     write_atomically,
 )
-from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
+from graphxai_data.files.store import Store, StoreError
+from graphxai_data.files.urls import inside, is_url, local_path, shown
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from graphxai_data.order import Order, difference
 from graphxai_data.report.cards import PICTURE_NAME
 from graphxai_data.report.rings_plot import PLOT_NAME
 from graphxai_data.rings.verdict import RINGS_NAME
 from graphxai_data.sources import cache_folder, file_sha256
-from graphxai_data.store import Store, StoreError
-from graphxai_data.urls import inside, is_url, local_path, shown
 
 log = logging.getLogger(__name__)
 

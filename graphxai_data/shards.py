@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Columns, pack, unpack
 from graphxai_data.digest import shard_digest
-from graphxai_data.disk import write_atomically
 from graphxai_data.errors import CheckFailedError, DamagedError
+from graphxai_data.files.disk import write_atomically
 from graphxai_data.invariants import check_columns, wrong_shape
 from graphxai_data.record import Extra, Feature, GraphRecord, Level, Schema
 from graphxai_data.shard_layout import USUAL, layout_problem

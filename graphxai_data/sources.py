@@ -15,11 +15,11 @@ from typing import Any
 import pooch
 
 from graphxai_data.errors import DamagedError, InputError, SourceMissingError
+from graphxai_data.files.raw import has_file, read_member
+from graphxai_data.files.shipped import shipped
+from graphxai_data.files.toml import nearest, parse_table
 from graphxai_data.generators import generator_module
-from graphxai_data.raw_files import has_file, read_member
 from graphxai_data.recipe import Recipe, read_toml
-from graphxai_data.resources import shipped
-from graphxai_data.typed_table import nearest, parse_table
 
 log = logging.getLogger(__name__)
 

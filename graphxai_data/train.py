@@ -31,8 +31,8 @@ from graphxai_data.checkpoint import (
     save_checkpoint,
 )
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import explained_disk_errors, folder_lock, sweep, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
+from graphxai_data.files.disk import explained_disk_errors, folder_lock, sweep, write_atomically
 from graphxai_data.metrics import accuracy, macro_f1, roc_auc, weighted_accuracy
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN

@@ -14,9 +14,9 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from graphxai_data.checkpoint import Card
-from graphxai_data.disk import write_atomically
 from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.typed_table import parse_table
+from graphxai_data.files.disk import write_atomically
+from graphxai_data.files.toml import parse_table
 
 STATE = "training.safetensors"
 Scores = dict[str, float]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from graphxai_data.build import build
-from graphxai_data.disk import DiskFullError
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.files.disk import DiskFullError
+from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe, read_toml
-from graphxai_data.resources import shipped
 from graphxai_data.shards import ShardReader
 from graphxai_data.verify import verify
 from tests.conftest import offline_names, run_python
@@ -248,7 +248,7 @@ def test_a_second_build_at_the_same_time_is_refused(tmp_path: Path) -> None:
 LIMITED_BUILD = """
 import resource, signal, sys
 from graphxai_data.build import build
-from graphxai_data.disk import DiskFullError
+from graphxai_data.files.disk import DiskFullError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:

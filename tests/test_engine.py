@@ -20,8 +20,8 @@ from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.engine import WorkerDiedError, run
 from graphxai_data.engine import _dask_client as open_client
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.files.shipped import shipped
 from graphxai_data.recipe import read_toml
-from graphxai_data.resources import shipped
 from graphxai_data.study import RESULTS
 from graphxai_data.train import run_folder
 

@@ -15,10 +15,10 @@ from graphxai_data import remote
 from graphxai_data.build import build
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.store import Store, StoreError
+from graphxai_data.files.urls import inside, is_url, local_path, shown
 from graphxai_data.remote import RemoteBuild
 from graphxai_data.rings import check
-from graphxai_data.store import Store, StoreError
-from graphxai_data.urls import inside, is_url, local_path, shown
 from graphxai_data.verify import verify
 
 fsspec = pytest.importorskip("fsspec", reason="needs the extra [remote]")

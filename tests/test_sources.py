@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.shipped import shipped
 from graphxai_data.generators.mnist_images import IDX_FILES
 from graphxai_data.recipe import Recipe
-from graphxai_data.resources import shipped
 from graphxai_data.sources import (
     Part,
     Source,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from graphxai_data import GraphXAIDataset
 from graphxai_data.checkpoint import load_checkpoint, save_checkpoint
-from graphxai_data.disk import write_atomically
 from graphxai_data.evaluate import evaluate
+from graphxai_data.files.disk import write_atomically
 from graphxai_data.report.model_card import model_card
 from graphxai_data.train import run_folder
 

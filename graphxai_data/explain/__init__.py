@@ -33,7 +33,7 @@ from graphxai_data.explain.trivial import (
     intensity,
     random_scores,
 )
-from graphxai_data.typed_table import nearest
+from graphxai_data.files.toml import nearest
 
 __all__ = [
     "METHODS",

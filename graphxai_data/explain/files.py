@@ -22,8 +22,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.disk import explained_disk_errors, write_atomically
 from graphxai_data.errors import InputError
+from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.metrics import checked_scores
 
 FORMAT, VERSION = "graphxai-data scores", 1

@@ -12,12 +12,12 @@ from torch import nn
 
 from graphxai_data.errors import InputError
 from graphxai_data.explain.base import RULES, Rule
+from graphxai_data.files.toml import nearest
 from graphxai_data.nn.bcos import DynamicLinear
 from graphxai_data.nn.bcos_gin import BcosGINE
 from graphxai_data.nn.gin import DeepSets
 from graphxai_data.nn.gsat import GSAT
 from graphxai_data.recipe import Recipe
-from graphxai_data.typed_table import nearest
 
 Kind = Literal["bcos", "relu", "gsat", "none"]
 

@@ -34,7 +34,7 @@ import importlib
 from types import ModuleType
 
 from graphxai_data.errors import InputError
-from graphxai_data.typed_table import nearest
+from graphxai_data.files.toml import nearest
 
 GENERATORS = {
     "ba2motif": "graphxai_data.generators.ba2motif",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Ints
 from graphxai_data.errors import InputError
-from graphxai_data.raw_files import has_file, read_member
+from graphxai_data.files.raw import has_file, read_member
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source
 from graphxai_data.splits import stratified_order

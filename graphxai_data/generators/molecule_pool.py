@@ -10,8 +10,8 @@ from typing import NamedTuple
 from rdkit import Chem, rdBase
 
 from graphxai_data.errors import InputError
+from graphxai_data.files.raw import read_bytes
 from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure
-from graphxai_data.raw_files import read_bytes
 from graphxai_data.seeds import Draws
 
 # Atoms of a grafted molecule, hydrogens included: their numbers fit a byte. A background may have a

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphxai_data.raw_files import has_file, read_member
+from graphxai_data.files.raw import has_file, read_member
 from graphxai_data.record import SPLIT_NAMES, GraphRecord
 from graphxai_data.sources import Source
 

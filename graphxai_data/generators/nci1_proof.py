@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from graphxai_data.raw_files import read_member
+from graphxai_data.files.raw import read_member
 from graphxai_data.record import GraphRecord
 from graphxai_data.sources import Source
 

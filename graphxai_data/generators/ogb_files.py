@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Ints, pointers
 from graphxai_data.errors import InputError
-from graphxai_data.number_files import read_numbers
+from graphxai_data.files.numbers import read_numbers
 
 ATOMS = "raw/node-feat.csv"
 ENDS = "raw/edge.csv"

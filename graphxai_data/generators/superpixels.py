@@ -12,7 +12,7 @@ Compiled by numba without fast-math, every sum is taken in the order written, on
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.compiled import compiled
+from graphxai_data.files.jit import compiled
 from graphxai_data.generators.slic import Grid, Slic
 
 Bytes = npt.NDArray[np.uint8]

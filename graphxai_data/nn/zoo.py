@@ -11,10 +11,10 @@ from typing import Any, Literal
 from torch import nn
 
 from graphxai_data.errors import InputError, finite_number, whole_number
+from graphxai_data.files.toml import known_name, nearest, parse_table
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
 from graphxai_data.nn.gin import GIN, GINE, DeepSets
 from graphxai_data.nn.gsat import GSAT
-from graphxai_data.typed_table import known_name, nearest, parse_table
 
 MODELS: dict[str, type[nn.Module]] = {
     "bcos-gin": BcosGIN,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from graphxai_data.disk import write_atomically
+from graphxai_data.files.disk import write_atomically
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.report.card import data_card

@@ -30,10 +30,10 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluate import measured
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
+from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import jaccard_at_k
 from graphxai_data.report.evaluations import read_evaluations
-from graphxai_data.resources import shipped
 from graphxai_data.scores import Truth, scored_by, scored_from_file
 from graphxai_data.study import Row, groups
 

@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 from torch import nn
 
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import write_atomically
 from graphxai_data.explain import explain
+from graphxai_data.files.disk import write_atomically
 from graphxai_data.generators import generator_module
 from graphxai_data.metrics import as_array, checked_scores, jaccard_at_k
 from graphxai_data.report.reproduction import SCORES

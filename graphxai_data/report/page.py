@@ -13,8 +13,9 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
-from graphxai_data.disk import explained_disk_errors, write_atomically
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.files.disk import explained_disk_errors, write_atomically
+from graphxai_data.files.urls import local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.recipe import Recipe, shipped_names
@@ -45,7 +46,6 @@ from graphxai_data.report.packed import (
 from graphxai_data.report.rings_plot import rings_plot
 from graphxai_data.report.sketch import SIDE
 from graphxai_data.rings.verdict import Measurement
-from graphxai_data.urls import local_path
 from graphxai_data.verify import verify
 
 PAGE_NAME = "report.html"

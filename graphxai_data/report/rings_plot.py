@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphxai_data.disk import write_atomically
+from graphxai_data.files.disk import write_atomically
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
 from graphxai_data.rings.verdict import CONTROL, Measurement
 

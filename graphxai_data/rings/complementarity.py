@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from graphxai_data.columns import Ints, pointers
 from graphxai_data.errors import InputError
-from graphxai_data.typed_table import nearest
+from graphxai_data.files.toml import nearest
 
 Floats = npt.NDArray[np.float64]
 Norm = Literal["L11", "frobenius"]

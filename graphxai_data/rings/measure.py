@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graphxai_data.disk import explained_disk_errors
 from graphxai_data.errors import InputError, whole_number
+from graphxai_data.files.disk import explained_disk_errors
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.report.cards import write_cards

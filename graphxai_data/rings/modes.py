@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from graphxai_data.columns import Ints, pointers
 from graphxai_data.errors import InputError
+from graphxai_data.files.toml import nearest
 from graphxai_data.seeds import Draws, below, uniform
-from graphxai_data.typed_table import nearest
 
 STRUCTURE_FREE = ("empty_graph", "complete_graph", "random_graph", "random_connected_graph")
 FEATURE_FREE = ("empty_features", "complete_features", "shuffled_features", "noise_features")

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphxai_data.disk import write_atomically
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.disk import write_atomically
+from graphxai_data.files.toml import parse_table
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
 from graphxai_data.rings.permutation_tests import ALPHA, Comparison, separability
-from graphxai_data.typed_table import parse_table
 
 RINGS_NAME = "rings.json"
 PROBES = ("pooled_features", "degree_histogram", "sizes")

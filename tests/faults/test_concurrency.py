@@ -18,9 +18,9 @@ import pytest
 from graphxai_data.build import build
 from graphxai_data.comparison import compare
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.disk import folder_lock, write_atomically
 from graphxai_data.engine import WorkerDiedError, run
 from graphxai_data.errors import InputError
+from graphxai_data.files.disk import folder_lock, write_atomically
 from graphxai_data.study import RESULTS
 from graphxai_data.verify import verify
 from tests.faults.conftest import SMALL, content_of
@@ -28,7 +28,7 @@ from tests.faults.conftest import SMALL, content_of
 HOLDER = """
 import sys, time
 from pathlib import Path
-from graphxai_data.disk import folder_lock
+from graphxai_data.files.disk import folder_lock
 with folder_lock(Path(sys.argv[1]), wait=False):
     print("held", flush=True)
     time.sleep(60)

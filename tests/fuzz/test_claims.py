@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphxai_data.raw_files import gunzipped
+from graphxai_data.files.raw import gunzipped
 from tests.fuzz.conftest import REPOSITORY, needs_proc
 
 # Each makes a file in the folder `here`, and leaves `read`, which has to refuse it.
@@ -103,7 +103,7 @@ from graphxai_data.explain.files import FORMAT, ScoreFile
 from graphxai_data.generators.mnist_images import _read_idx
 from graphxai_data.generators.molecule_pool import read_molecules, select_backgrounds
 from graphxai_data.generators.pattern_file import read_lists
-from graphxai_data.raw_files import read_member
+from graphxai_data.files.raw import read_member
 from graphxai_data.recipe import Recipe, find, read_toml
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source

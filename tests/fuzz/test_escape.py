@@ -18,8 +18,8 @@ import graphxai_data
 from graphxai_data.build import build
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.files.raw import read_member
 from graphxai_data.generators.pattern_file import read_lists
-from graphxai_data.raw_files import read_member
 from graphxai_data.recipe import Recipe, find
 from graphxai_data.sources import Source
 from graphxai_data.train import train

@@ -11,12 +11,12 @@ from graphxai_data import MNIST75sp
 from graphxai_data.build import build, make_plan, read_sources
 from graphxai_data.columns import Columns, unpack
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.files.shipped import shipped
 from graphxai_data.generators import mnist75sp
 from graphxai_data.generators.mnist_images import read_digits
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.record import GraphRecord, Plan
-from graphxai_data.resources import shipped
 from graphxai_data.shards import ShardReader, shard_bytes
 from graphxai_data.sources import find_sources
 from graphxai_data.validate import shard_entry

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphxai_data import raw_files
 from graphxai_data.errors import InputError
+from graphxai_data.files import raw as raw_files
 from graphxai_data.generators.molecule_pool import read_molecules
 
 MOLECULES = ["CCO", "c1ccccc1", "CC(=O)N"]

@@ -1,8 +1,8 @@
 from rdkit import Chem
 
+from graphxai_data.files.shipped import shipped
 from graphxai_data.generators.molecule_pool import read_molecules
 from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure, insert_branches
-from graphxai_data.resources import shipped
 
 POOL = read_molecules(shipped("data") / "sources" / "zinc-clean-leads.smi.gz")
 TRICKY = ["C=1CCCCC=1", "C%12CCCC%12", "[nH]1cccc1", "C1CC1C2CC2", "CC(C)(C)Br", "c1ccc2ccccc2c1"]

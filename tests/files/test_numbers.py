@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphxai_data.errors import InputError
-from graphxai_data.number_files import read_numbers
+from graphxai_data.files.numbers import read_numbers
 
 NUMBERS = st.integers(-(10**18) + 1, 10**18 - 1)
 BLANKS = st.text(" \t", max_size=2)

@@ -1,6 +1,6 @@
 import pytest
 
-from graphxai_data import compiled as module
+from graphxai_data.files import jit as module
 
 
 def test_numba_without_a_place_for_its_files_still_compiles(

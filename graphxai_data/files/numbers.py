@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.compiled import compiled
 from graphxai_data.errors import InputError
-from graphxai_data.raw_files import read_member
+from graphxai_data.files.jit import compiled
+from graphxai_data.files.raw import read_member
 
 _MOST_DIGITS = 18  # so many fit into 64 bits, whichever they are
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import graphxai_data.raw_files as raw_files
+import graphxai_data.files.raw as raw_files
 from graphxai_data.errors import InputError
-from graphxai_data.raw_files import gunzipped
+from graphxai_data.files.raw import gunzipped
 
 
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=3), st.integers(0, 20))

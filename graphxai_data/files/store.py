@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.files.urls import shown
 from graphxai_data.manifest import MANIFEST_NAME
-from graphxai_data.urls import shown
 
 log = logging.getLogger(__name__)
 
