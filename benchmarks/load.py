@@ -13,9 +13,9 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from benchmarks.timing import best_seconds
 from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.graphs.record import Feature, GraphRecord, Schema
+from graphxai_data.graphs.shards import ShardReader, ShardWriter
 from graphxai_data.manifest import Manifest
-from graphxai_data.record import Feature, GraphRecord, Schema
-from graphxai_data.shards import ShardReader, ShardWriter
 from graphxai_data.validate import shard_entry
 
 GRAPHS, NODES, UNDIRECTED_EDGES, ATOMS, BONDS, SHARD_SIZE = 9000, 52, 54, 9, 4, 1000

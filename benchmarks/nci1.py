@@ -13,10 +13,10 @@ from torch_geometric.datasets import TUDataset
 
 from benchmarks.timing import best_seconds
 from graphxai_data.build import make_plan, read_sources
-from graphxai_data.columns import Columns
 from graphxai_data.files.raw import read_member
 from graphxai_data.generators.nci1 import SOURCES, generate
 from graphxai_data.generators.tu_files import read_tu
+from graphxai_data.graphs.columns import Columns
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from graphxai_data.dataset import Pattern as Pattern
     from graphxai_data.evaluate import evaluate as evaluate
     from graphxai_data.explain import explain as explain
+    from graphxai_data.graphs.record import GraphRecord as GraphRecord
+    from graphxai_data.graphs.shards import ShardReader as ShardReader
+    from graphxai_data.graphs.shards import ShardWriter as ShardWriter
     from graphxai_data.manifest import Manifest as Manifest
     from graphxai_data.metrics import jaccard_at_k as jaccard_at_k
     from graphxai_data.metrics import node_auroc as node_auroc
     from graphxai_data.recipe import Recipe as Recipe
-    from graphxai_data.record import GraphRecord as GraphRecord
     from graphxai_data.sharded import ShardedDataset as ShardedDataset
-    from graphxai_data.shards import ShardReader as ShardReader
-    from graphxai_data.shards import ShardWriter as ShardWriter
     from graphxai_data.streaming import StreamedDataset as StreamedDataset
     from graphxai_data.verify import verify as verify
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from graphxai_data import engine as engines
-from graphxai_data.columns import Ints
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.files.disk import (
     explained_disk_errors,
@@ -26,7 +25,11 @@ from graphxai_data.files.disk import (
 )
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
-from graphxai_data.invariants import check_columns
+from graphxai_data.graphs.columns import Ints
+from graphxai_data.graphs.invariants import check_columns
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader, shard_bytes
+from graphxai_data.graphs.splits import assign_splits
 from graphxai_data.manifest import Manifest, SourceRecord, shard_names, software_versions
 from graphxai_data.order import (
     ORDER_NAME,
@@ -37,15 +40,12 @@ from graphxai_data.order import (
     refuse_foreign,
 )
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import Plan
 from graphxai_data.report.cards import PICTURE_NAME, write_cards
 from graphxai_data.report.rings_plot import write_measurement
 from graphxai_data.rings.measure import check_and_write, measure_shards, required_failures
 from graphxai_data.rings.verdict import RINGS_NAME
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
-from graphxai_data.shards import SCHEMA_VERSION, ShardReader, shard_bytes
 from graphxai_data.sources import Source, find_sources
-from graphxai_data.splits import assign_splits
 from graphxai_data.validate import survey
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from graphxai_data.errors import whole_number
 from graphxai_data.files.urls import shown
 
 if TYPE_CHECKING:
+    from graphxai_data.graphs.record import GraphRecord
     from graphxai_data.manifest import Manifest
     from graphxai_data.recipe import Recipe
-    from graphxai_data.record import GraphRecord
     from graphxai_data.rings.verdict import Measurement
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
@@ -55,7 +55,7 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
         }
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
-    from graphxai_data.record import SPLIT_NAMES
+    from graphxai_data.graphs.record import SPLIT_NAMES
     from graphxai_data.report.card import class_rows, rejected_lines, statistics_rows
     from graphxai_data.report.terminal import bar
 
@@ -100,7 +100,7 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
     import numpy as np
 
     from graphxai_data.generators import generator_module
-    from graphxai_data.record import SPLIT_NAMES
+    from graphxai_data.graphs.record import SPLIT_NAMES
     from graphxai_data.report.terminal import graph_text
 
     names = generator_module(recipe.generator).class_names(recipe.params)

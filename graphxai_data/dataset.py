@@ -14,15 +14,15 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.explain import Explanation
 
 from graphxai_data.build import build
-from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
 from graphxai_data.files.urls import is_url, local_path
+from graphxai_data.graphs.columns import Columns
+from graphxai_data.graphs.record import SPLIT_NAMES, Feature
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
 from graphxai_data.opened_build import OpenedBuild, checked_split, checked_unsplit
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import SPLIT_NAMES, Feature
 from graphxai_data.remote import RemoteBuild, opened
-from graphxai_data.shards import ShardReader
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

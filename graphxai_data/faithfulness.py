@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, InMemoryDataset
 
 from graphxai_data.batches import BatchLoader
-from graphxai_data.columns import pointers
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.explain.base import check_ready
+from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.objective import training_loss

@@ -14,10 +14,10 @@ from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import parse_table
 from graphxai_data.files.urls import local_path
 from graphxai_data.generators import generator_module
+from graphxai_data.graphs.shards import SCHEMA_VERSION
+from graphxai_data.graphs.summary import Summary
 from graphxai_data.recipe import Recipe, read_toml
 from graphxai_data.seeds import MAX_SEED
-from graphxai_data.shards import SCHEMA_VERSION
-from graphxai_data.statistics import Summary
 
 MANIFEST_NAME = "manifest.json"
 

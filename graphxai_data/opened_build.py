@@ -4,8 +4,8 @@ from pathlib import Path
 
 from graphxai_data.errors import InputError
 from graphxai_data.generators import generator_module
+from graphxai_data.graphs.record import SPLIT_NAMES, Schema
 from graphxai_data.manifest import Manifest
-from graphxai_data.record import SPLIT_NAMES, Schema
 
 
 class OpenedBuild:

@@ -10,9 +10,9 @@ from pathlib import Path
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import sweep, write_atomically
 from graphxai_data.generators import generator_module
+from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
-from graphxai_data.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.sources import Source, registry
 
 log = logging.getLogger(__name__)

@@ -14,14 +14,14 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import weights_digest
-from graphxai_data.columns import pointers
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, chosen_variants, kind_of
+from graphxai_data.graphs.columns import pointers
+from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.metrics import Bools, Floats, Ints, as_array, checked_scores
-from graphxai_data.record import SPLIT_NAMES
 
 # What an explainer could read the answer from.
 _ANSWERS = ("node_mask", "edge_mask", "split", "group")

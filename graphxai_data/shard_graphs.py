@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from graphxai_data.columns import Columns, expand
 from graphxai_data.dataset import GraphXAIData
 from graphxai_data.errors import DamagedError
+from graphxai_data.graphs.columns import Columns, expand
+from graphxai_data.graphs.record import Feature, Schema
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import ShardEntry
-from graphxai_data.record import Feature, Schema
-from graphxai_data.shards import ShardReader
 
 # Bytes: columns with one row a graph that is no larger are held in memory while a shard is open.
 _SMALL_ROW = 8

@@ -11,10 +11,10 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from graphxai_data.dataset import open_build
 from graphxai_data.errors import InputError, whole_number
+from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest
 from graphxai_data.opened_build import OpenedBuild, checked_split
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.remote import opened
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, Draws, below, rng_for
 from graphxai_data.shard_graphs import LoadedShard, StoredGraph, read_shard

@@ -33,13 +33,13 @@ from graphxai_data.checkpoint import (
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, sweep, write_atomically
+from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.metrics import accuracy, macro_f1, roc_auc, weighted_accuracy
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.nn.zoo import Settings, Training, make_model
 from graphxai_data.objective import check_price, logits_of, objective, training_loss
-from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training_state import (
     STATE,

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from graphxai_data.columns import Columns
-from graphxai_data.digest import ArrayDigest, widened
 from graphxai_data.errors import DamagedError
-from graphxai_data.findings import Findings
 from graphxai_data.generators import generator_module
-from graphxai_data.invariants import check_columns
+from graphxai_data.graphs.columns import Columns
+from graphxai_data.graphs.digest import ArrayDigest, widened
+from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.invariants import check_columns
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.shards import ShardReader
+from graphxai_data.graphs.summary import Statistics
 from graphxai_data.manifest import ShardEntry
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import Plan
-from graphxai_data.shards import ShardReader
-from graphxai_data.statistics import Statistics
 
 
 @dataclass

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from graphxai_data.build import make_plan, plans_from_sources, read_sources
-from graphxai_data.digest import widened
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
+from graphxai_data.graphs.digest import widened
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import Plan
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.seeds import rng_for, spread
-from graphxai_data.shards import ShardReader
 from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
 from graphxai_data.validate import survey
 

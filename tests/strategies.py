@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from graphxai_data.record import Extra, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Schema
 
 FEATURES = st.one_of(
     st.builds(Feature, st.integers(1, 7), st.sampled_from(["onehot", "dense"])),

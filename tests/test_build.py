@@ -15,9 +15,9 @@ from graphxai_data.build import build
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import DiskFullError
 from graphxai_data.files.shipped import shipped
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe, read_toml
-from graphxai_data.shards import ShardReader
 from graphxai_data.verify import verify
 from tests.conftest import offline_names, run_python
 

@@ -10,7 +10,7 @@ from torch_geometric.transforms import ToUndirected
 from graphxai_data import BA2Motif, GraphXAIDataset
 from graphxai_data.build import build
 from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.shards import ShardReader
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.verify import verify
 from tests.conftest import copy_build
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphxai_data.errors import InputError
+from graphxai_data.graphs.summary import Statistics
 from graphxai_data.recipe import EXPECTABLE, Recipe, find, shipped_names
-from graphxai_data.statistics import Statistics
 
 Write = Callable[..., Path]
 

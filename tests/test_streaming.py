@@ -28,11 +28,11 @@ from graphxai_data import GraphXAIDataset, ShardedDataset, StreamedDataset, shar
 from graphxai_data.build import build
 from graphxai_data.dataset import GraphXAIData
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.graphs.record import GraphRecord, Schema
+from graphxai_data.graphs.shards import ShardReader, ShardWriter
 from graphxai_data.manifest import Manifest
-from graphxai_data.record import GraphRecord, Schema
 from graphxai_data.seeds import rng_for
 from graphxai_data.shard_graphs import LoadedShard, OpenShard
-from graphxai_data.shards import ShardReader, ShardWriter
 from graphxai_data.streaming import _mixed
 from graphxai_data.validate import shard_entry
 from tests.conftest import copy_build, run_python

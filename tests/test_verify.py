@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from graphxai_data.build import build
-from graphxai_data.columns import Columns
 from graphxai_data.errors import InputError
-from graphxai_data.shards import ShardReader, shard_bytes
+from graphxai_data.graphs.columns import Columns
+from graphxai_data.graphs.shards import ShardReader, shard_bytes
 from graphxai_data.validate import shard_entry
 from graphxai_data.verify import verify
 from tests.conftest import copy_build, edit_manifest

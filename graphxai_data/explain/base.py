@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from graphxai_data.columns import pointers
 from graphxai_data.errors import InputError, finite_number, whole_number
+from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import top_rows
 from graphxai_data.nn.sums import sum_per_graph
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from graphxai_data.columns import (
+from graphxai_data.generators.ba2motif_proof import Prover as Prover
+from graphxai_data.graphs.columns import (
     Columns,
     Ints,
     global_edges,
@@ -25,9 +26,8 @@ from graphxai_data.columns import (
     graph_of_node,
     pointers,
 )
-from graphxai_data.findings import Findings
-from graphxai_data.generators.ba2motif_proof import Prover as Prover
-from graphxai_data.record import Feature, Plan, Schema
+from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for, uniform
 
 SOURCES: dict[str, tuple[str, ...]] = {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
-from graphxai_data.record import GraphRecord
+from graphxai_data.graphs.record import GraphRecord
 
 if TYPE_CHECKING:
     from graphxai_data.generators.ba2motif import Params

@@ -14,9 +14,7 @@ from functools import lru_cache
 import numpy as np
 from rdkit import Chem
 
-from graphxai_data.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
 from graphxai_data.errors import CheckFailedError
-from graphxai_data.findings import Findings
 from graphxai_data.generators.dihalo_graft import (
     PLACES,
     RATIONALE_ATOMS,
@@ -27,7 +25,9 @@ from graphxai_data.generators.dihalo_graft import (
 from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
 from graphxai_data.generators.smiles_text import atoms_of
-from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
+from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, rng_for
 from graphxai_data.sources import Source
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rdkit import Chem
 
-from graphxai_data.record import GraphRecord
+from graphxai_data.graphs.record import GraphRecord
 
 if TYPE_CHECKING:
     from graphxai_data.generators.dihalo import Params

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.errors import CheckFailedError, InputError
-from graphxai_data.findings import Findings
 from graphxai_data.generators.mnist75sp_proof import Prover as Prover
 from graphxai_data.generators.mnist_images import (
     CLASSES,
@@ -26,10 +24,12 @@ from graphxai_data.generators.mnist_images import (
 )
 from graphxai_data.generators.regions import Bytes, Regions
 from graphxai_data.generators.slic import Slic
-from graphxai_data.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
+from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.graphs.splits import split_sizes, stratified_order
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 from graphxai_data.sources import Source
-from graphxai_data.splits import split_sizes, stratified_order
 
 SOURCES: dict[str, tuple[str, ...]] = {"mnist": IDX_FILES}
 

@@ -12,7 +12,7 @@ from scipy import ndimage
 from scipy.spatial.distance import cdist
 
 from graphxai_data.generators.mnist_images import SIDE, read_digits
-from graphxai_data.record import GraphRecord
+from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.sources import Source
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Ints
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import has_file, read_member
+from graphxai_data.graphs.columns import Ints
+from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source
-from graphxai_data.splits import stratified_order
 
 SIDE = 28
 CLASSES = 10

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, Ints, pointers
 from graphxai_data.errors import InputError
 from graphxai_data.files.numbers import read_numbers
 from graphxai_data.files.raw import has_file, read_member
 from graphxai_data.generators import ogb_files
 from graphxai_data.generators.molhiv_proof import Prover as Prover
-from graphxai_data.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
+from graphxai_data.graphs.columns import Columns, Ints, pointers
+from graphxai_data.graphs.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
+from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 from graphxai_data.sources import Source
-from graphxai_data.splits import stratified_order
 
 CLASSES = 2
 TABLE = "hiv.csv"

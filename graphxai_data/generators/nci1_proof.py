@@ -3,7 +3,7 @@
 from typing import Any
 
 from graphxai_data.files.raw import read_member
-from graphxai_data.record import GraphRecord
+from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.sources import Source
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Ints, pointers
 from graphxai_data.errors import InputError
 from graphxai_data.files.numbers import read_numbers
+from graphxai_data.graphs.columns import Ints, pointers
 
 ATOMS = "raw/node-feat.csv"
 ENDS = "raw/edge.csv"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, Ints, pointers
-from graphxai_data.findings import Findings
 from graphxai_data.generators.pattern_proof import Prover as Prover
-from graphxai_data.record import Feature, Plan, Schema
+from graphxai_data.graphs.columns import Columns, Ints, pointers
+from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Draws, below, rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {}

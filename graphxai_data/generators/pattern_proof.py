@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from graphxai_data.record import GraphRecord
+from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.sources import Source
 
 

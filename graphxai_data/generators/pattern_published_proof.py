@@ -3,7 +3,7 @@
 from typing import Any
 
 from graphxai_data.generators.pattern_file import read_lists
-from graphxai_data.record import SPLIT_NAMES, GraphRecord
+from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
 from graphxai_data.sources import Source
 
 

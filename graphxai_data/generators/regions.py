@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, Ints, pointers
 from graphxai_data.generators.mnist_images import SIDE
+from graphxai_data.graphs.columns import Columns, Ints, pointers
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from graphxai_data.record import SPLIT_NAMES
+from graphxai_data.graphs.record import SPLIT_NAMES
 
 # Stand-ins, each exchanged for what the page's style sheet says, light or dark.
 _INK, _GRID = "#010203", "#010204"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from graphxai_data.record import GraphRecord
+from graphxai_data.graphs.record import GraphRecord
 
 
 def first_of_each_class(records: Iterable[GraphRecord], classes: int) -> list[GraphRecord]:

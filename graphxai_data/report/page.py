@@ -17,9 +17,9 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import local_path
 from graphxai_data.generators import generator_module
+from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.recipe import Recipe, shipped_names
-from graphxai_data.record import SPLIT_NAMES
 from graphxai_data.report.card import (
     again_words,
     class_rows,

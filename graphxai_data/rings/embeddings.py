@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from graphxai_data.columns import Ints
+from graphxai_data.graphs.columns import Ints
 from graphxai_data.rings.modes import Graphs
 from graphxai_data.seeds import Draws, rng_for, uniform
 

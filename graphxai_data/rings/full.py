@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.columns import Ints
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.files.disk import write_atomically
+from graphxai_data.graphs.columns import Ints
 from graphxai_data.nn import GIN, GINE, DeepSets
 from graphxai_data.nn.random import seeded
 from graphxai_data.rings.embeddings import SHORTCUTS, dense_rows

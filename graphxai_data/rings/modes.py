@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Ints, pointers
 from graphxai_data.errors import InputError
 from graphxai_data.files.toml import nearest
+from graphxai_data.graphs.columns import Ints, pointers
 from graphxai_data.seeds import Draws, below, uniform
 
 STRUCTURE_FREE = ("empty_graph", "complete_graph", "random_graph", "random_connected_graph")

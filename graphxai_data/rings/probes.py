@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Ints
+from graphxai_data.graphs.columns import Ints
 from graphxai_data.rings.embeddings import standardised
 from graphxai_data.seeds import Draws, rng_for
 

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from graphxai_data.columns import Ints
+from graphxai_data.graphs.columns import Ints
 from graphxai_data.rings import embeddings, probes
 from graphxai_data.rings.complementarity import mode_complementarities
 from graphxai_data.rings.modes import Graphs, in_mode

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import (
+from graphxai_data.errors import InputError
+from graphxai_data.graphs.columns import (
     Columns,
     Ints,
     expand,
     global_edges,
     pointers,
 )
-from graphxai_data.errors import InputError
+from graphxai_data.graphs.record import Feature, Schema
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
-from graphxai_data.record import Feature, Schema
 from graphxai_data.rings.modes import Graphs, tidy_edges
 from graphxai_data.seeds import rng_for, spread
-from graphxai_data.shards import ShardReader
 
 # So many nodes and edges at most, and so many graphs: enough to tell, and memory stays flat.
 MOST_GRAPHS = 10_000

@@ -15,12 +15,12 @@ from graphxai_data.cli import main
 from graphxai_data.evaluate import evaluate
 from graphxai_data.explain.variants import chosen_variants
 from graphxai_data.generators import GENERATORS, generator_module
+from graphxai_data.graphs.layout import USUAL
+from graphxai_data.graphs.summary import Summary
 from graphxai_data.manifest import Manifest, ShardEntry, SourceRecord
 from graphxai_data.recipe import EXPECTABLE, Recipe, Rings
 from graphxai_data.rings.modes import MODES
 from graphxai_data.rings.verdict import Measurement
-from graphxai_data.shard_layout import USUAL
-from graphxai_data.statistics import Summary
 from tests.docs.blocks import CHECKOUT
 
 DOCS = CHECKOUT / "docs"

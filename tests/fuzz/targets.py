@@ -119,7 +119,7 @@ def pattern(folder: Path) -> Target:
 
 
 def shards(folder: Path) -> Target:
-    from graphxai_data.shards import ShardReader
+    from graphxai_data.graphs.shards import ShardReader
 
     build("dihalo", root=folder, graphs=9, engine="serial", rings=False)
 

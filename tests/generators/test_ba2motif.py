@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphxai_data.build import make_plan
-from graphxai_data.columns import unpack
 from graphxai_data.generators import ba2motif
 from graphxai_data.generators.ba2motif import MOTIFS, Params
-from graphxai_data.invariants import check_columns
+from graphxai_data.graphs.columns import unpack
+from graphxai_data.graphs.invariants import check_columns
+from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import GraphRecord, Plan
 from graphxai_data.seeds import rng_for
 
 RECIPES = ["ba2motif", "ba2motif-balanced"]

@@ -14,13 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from graphxai_data.build import build, make_plan, read_sources
-from graphxai_data.columns import unpack
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.generators import dihalo, dihalo_graft
-from graphxai_data.invariants import check_columns
+from graphxai_data.graphs.columns import unpack
+from graphxai_data.graphs.invariants import check_columns
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import GraphRecord
-from graphxai_data.shards import ShardReader
 from graphxai_data.sources import find_sources
 from graphxai_data.verify import verify
 

@@ -9,15 +9,15 @@ from torch_geometric.loader import DataLoader
 
 from graphxai_data import MNIST75sp
 from graphxai_data.build import build, make_plan, read_sources
-from graphxai_data.columns import Columns, unpack
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators import mnist75sp
 from graphxai_data.generators.mnist_images import read_digits
+from graphxai_data.graphs.columns import Columns, unpack
+from graphxai_data.graphs.record import GraphRecord, Plan
+from graphxai_data.graphs.shards import ShardReader, shard_bytes
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
-from graphxai_data.record import GraphRecord, Plan
-from graphxai_data.shards import ShardReader, shard_bytes
 from graphxai_data.sources import find_sources
 from graphxai_data.validate import shard_entry
 from graphxai_data.verify import verify
@@ -187,7 +187,7 @@ def test_one_reading_of_tau_isolates_nodes_and_the_other_connects_them(
 
 def test_statistics_of_components_are_those_of_networkx() -> None:
     _, records = _records("mnist75sp", 20)
-    from graphxai_data.statistics import Statistics
+    from graphxai_data.graphs.summary import Statistics
 
     recipe = Recipe.load("mnist75sp")
     statistics = Statistics()

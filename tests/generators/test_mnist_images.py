@@ -14,10 +14,10 @@ from graphxai_data.build import build
 from graphxai_data.errors import InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators.mnist_images import IDX_FILES, read_digits
+from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source, find_sources
-from graphxai_data.splits import stratified_order
 from graphxai_data.verify import verify
 
 RECIPE = Recipe.load("mnist75sp")

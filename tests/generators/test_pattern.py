@@ -9,10 +9,10 @@ from graphxai_data import GraphXAIDataset, Pattern, build
 from graphxai_data.build import make_plan
 from graphxai_data.errors import InputError
 from graphxai_data.generators.pattern import Params, Prover, check, generate, schema
-from graphxai_data.invariants import check_columns
+from graphxai_data.graphs.invariants import check_columns
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings import check as check_rings
-from graphxai_data.shards import ShardReader
 from graphxai_data.train import train
 from graphxai_data.verify import verify
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphxai_data.columns import pack
-from graphxai_data.digest import ArrayDigest, shard_digest, widened
 from graphxai_data.errors import CheckFailedError, DamagedError
-from graphxai_data.record import Extra, Feature, GraphRecord, Schema
-from graphxai_data.shards import ShardReader, ShardWriter, shard_bytes
+from graphxai_data.graphs.columns import pack
+from graphxai_data.graphs.digest import ArrayDigest, shard_digest, widened
+from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Schema
+from graphxai_data.graphs.shards import ShardReader, ShardWriter, shard_bytes
 from tests.strategies import datasets
 
 IDENTITY = {"dataset": "d", "recipe_sha256": "r", "seed": 3}

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, global_edges, graph_of_edge, pack
-from graphxai_data.findings import Findings
-from graphxai_data.record import Feature, GraphRecord, Schema
+from graphxai_data.graphs.columns import Columns, global_edges, graph_of_edge, pack
+from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.record import Feature, GraphRecord, Schema
 
 
 def check_record(record: GraphRecord, schema: Schema) -> list[str]:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns
-from graphxai_data.record import Feature, Schema
+from graphxai_data.graphs.columns import Columns
+from graphxai_data.graphs.record import Feature, Schema
 
 # What every dataset has; other arrays are its own.
 USUAL = {

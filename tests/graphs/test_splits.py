@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphxai_data.graphs.splits import assign_splits
 from graphxai_data.seeds import rng_for
-from graphxai_data.splits import assign_splits
 
 FRACTIONS = (0.7, 0.2, 0.1)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from graphxai_data.invariants import check_record
-from graphxai_data.record import Feature, GraphRecord, Schema
+from graphxai_data.graphs.invariants import check_record
+from graphxai_data.graphs.record import Feature, GraphRecord, Schema
 from tests.strategies import datasets
 
 SCHEMA = Schema(Feature(2, "dense"), Feature(1, "dense"), num_classes=2)

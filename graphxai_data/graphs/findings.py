@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, Ints, graph_of_edge, graph_of_node
+from graphxai_data.graphs.columns import Columns, Ints, graph_of_edge, graph_of_node
 
 
 class Findings:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError
-from graphxai_data.record import Extra, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Schema
 
 Columns = dict[str, npt.NDArray[Any]]
 Ints = npt.NDArray[np.int64]

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from graphxai_data.columns import Columns, global_edges
+from graphxai_data.graphs.columns import Columns, global_edges
 
 
 @dataclass(frozen=True)

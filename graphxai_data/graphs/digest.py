@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns
 from graphxai_data.errors import DamagedError
+from graphxai_data.graphs.columns import Columns
 
 
 class ArrayDigest:

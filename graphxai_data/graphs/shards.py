@@ -22,13 +22,13 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.columns import Columns, pack, unpack
-from graphxai_data.digest import shard_digest
 from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.invariants import check_columns, wrong_shape
-from graphxai_data.record import Extra, Feature, GraphRecord, Level, Schema
-from graphxai_data.shard_layout import USUAL, layout_problem
+from graphxai_data.graphs.columns import Columns, pack, unpack
+from graphxai_data.graphs.digest import shard_digest
+from graphxai_data.graphs.invariants import check_columns, wrong_shape
+from graphxai_data.graphs.layout import USUAL, layout_problem
+from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Level, Schema
 
 SCHEMA_VERSION = 1
 

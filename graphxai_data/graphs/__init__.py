@@ -1,0 +1,1 @@
+"""Graphs as arrays: record, schema, columns, shards, digests, invariants and splits."""
