@@ -55,9 +55,9 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
         }
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
+    from graphxai_data.drawing.terminal import bar
     from graphxai_data.graphs.record import SPLIT_NAMES
     from graphxai_data.report.card import class_rows, rejected_lines, statistics_rows
-    from graphxai_data.report.terminal import bar
 
     click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {name}")
     print_table(("statistic", "this build", "expected", "tolerance"), statistics_rows(manifest))
@@ -86,7 +86,7 @@ def _show_sizes(graphs: Any) -> None:
     """How large graphs are, and how many neighbours nodes have."""
     import numpy as np
 
-    from graphxai_data.report.terminal import sparkline
+    from graphxai_data.drawing.terminal import sparkline
 
     overview = graphs.overview()
     low, high = int(overview.nodes.min()), int(overview.nodes.max())
@@ -99,9 +99,9 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
     """One graph as a drawing and a line of text; or all of it, for machines."""
     import numpy as np
 
+    from graphxai_data.drawing.terminal import graph_text
     from graphxai_data.generators import generator_module
     from graphxai_data.graphs.record import SPLIT_NAMES
-    from graphxai_data.report.terminal import graph_text
 
     names = generator_module(recipe.generator).class_names(recipe.params)
     known = {

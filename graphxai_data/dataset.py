@@ -125,7 +125,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
             i: position, as in `dataset[i]`.
             scores: [n] of its nodes, drawn beside: red if positive, blue if negative.
         """
-        from graphxai_data.report.figures import drawing
+        from graphxai_data.drawing.graphs import drawing
 
         return drawing(self[i], scores)
 

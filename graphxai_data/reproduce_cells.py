@@ -24,7 +24,7 @@ from graphxai_data.comparison import (
     summary_of,
 )
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.report.figures import draw_explanations
+from graphxai_data.drawing.graphs import draw_explanations
 from graphxai_data.report.reproduction import SCORES
 from graphxai_data.study import Row, without_nan
 from graphxai_data.train import HISTORY, run_folder, train

@@ -230,7 +230,7 @@ class Explanation:
 
         Red speaks for the class that is explained, blue against it.
         """
-        from graphxai_data.report.figures import drawing
+        from graphxai_data.drawing.graphs import drawing
 
         whole_number("i", i, 0, self.graphs - 1)
         if self.data is None:

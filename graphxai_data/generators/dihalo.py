@@ -116,7 +116,7 @@ def node_values(params: Params) -> dict[str, list[str] | None]:
 def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
     """SVG with one molecule of each class."""
     # Drawing needs libraries of its own, which workers may lack.
-    from graphxai_data.report.molecules import class_gallery
+    from graphxai_data.drawing.molecules import class_gallery
 
     return class_gallery(records, class_names(params))
 

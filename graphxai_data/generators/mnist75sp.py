@@ -111,7 +111,7 @@ def node_values(params: Params) -> dict[str, list[str] | None]:
 
 def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
     """SVG with one digit of each class: image, superpixels, graph and rationale."""
-    from graphxai_data.report.digits import digit_gallery
+    from graphxai_data.drawing.digits import digit_gallery
 
     return digit_gallery(records, _pixels_by_id(sources["mnist"]), CLASSES)
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.drawing.sketch import SIDE, Sketch, sketch
 from graphxai_data.graphs.columns import graph_of_edge, graph_of_node, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
-from graphxai_data.report.sketch import SIDE, Sketch, sketch
 
 GRAPHS_A_PIECE = 256
 # Places on paper and scores are whole numbers in a page: finer than anybody can see.

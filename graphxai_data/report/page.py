@@ -13,6 +13,8 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
+from graphxai_data.drawing.charts import class_chart, histogram
+from graphxai_data.drawing.sketch import SIDE
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import local_path
@@ -29,7 +31,6 @@ from graphxai_data.report.card import (
     rings_rows,
     statistics_rows,
 )
-from graphxai_data.report.charts import class_chart, histogram
 from graphxai_data.report.comparison_table import explanation_cells
 from graphxai_data.report.croissant import CITE_AS, licence
 from graphxai_data.report.explained import Explained, explained
@@ -44,7 +45,6 @@ from graphxai_data.report.packed import (
     sample_of,
 )
 from graphxai_data.report.rings_plot import rings_plot
-from graphxai_data.report.sketch import SIDE
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.verify import verify
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphxai_data.report.sketch import SIDE, sketch, stress_layout
+from graphxai_data.drawing.sketch import SIDE, sketch, stress_layout
 
 
 def both_ways(edges: list[tuple[int, int]]) -> np.ndarray:

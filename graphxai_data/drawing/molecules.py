@@ -6,8 +6,8 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Draw import MolsToGridImage
 
+from graphxai_data.drawing.gallery import first_of_each_class
 from graphxai_data.graphs.record import GraphRecord
-from graphxai_data.report.gallery import first_of_each_class
 
 _RATIONALE = (0.98, 0.75, 0.35)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.drawing.gallery import first_of_each_class
 from graphxai_data.graphs.record import GraphRecord
-from graphxai_data.report.gallery import first_of_each_class
 
 _SCALE, _GAP, _MARGIN = 4, 10, 92
 _BORDER = np.array([70, 120, 190], np.uint8)

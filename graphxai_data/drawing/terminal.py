@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.text import Text
 
+from graphxai_data.drawing.sketch import SIDE, sketch
 from graphxai_data.graphs.record import GraphRecord
-from graphxai_data.report.sketch import SIDE, sketch
 
 _RATIONALE = "bold dark_orange"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

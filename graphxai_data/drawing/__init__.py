@@ -1,0 +1,1 @@
+"""Drawings of graphs, molecules, digits and charts, for cards, datasets, explanations and pages."""
