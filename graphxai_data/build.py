@@ -41,8 +41,8 @@ from graphxai_data.order import (
 )
 from graphxai_data.recipe import Recipe
 from graphxai_data.report.cards import PICTURE_NAME, write_cards
-from graphxai_data.report.rings_plot import write_measurement
 from graphxai_data.rings.measure import check_and_write, measure_shards, required_failures
+from graphxai_data.rings.plot import write_measurement
 from graphxai_data.rings.verdict import RINGS_NAME
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
 from graphxai_data.sources import Source, find_sources

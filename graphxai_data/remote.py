@@ -27,7 +27,7 @@ from graphxai_data.files.urls import inside, is_url, local_path, shown
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, ShardEntry
 from graphxai_data.order import Order, difference
 from graphxai_data.report.cards import PICTURE_NAME
-from graphxai_data.report.rings_plot import PLOT_NAME
+from graphxai_data.rings.plot import PLOT_NAME
 from graphxai_data.rings.verdict import RINGS_NAME
 from graphxai_data.sources import cache_folder, file_sha256
 

@@ -44,7 +44,7 @@ from graphxai_data.report.packed import (
     page_order,
     sample_of,
 )
-from graphxai_data.report.rings_plot import rings_plot
+from graphxai_data.rings.plot import rings_plot
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.verify import verify
 
