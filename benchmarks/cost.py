@@ -20,7 +20,7 @@ BILLION = 10**9
 BUILD = """
 import json, sys, time
 from pathlib import Path
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 ticks = [time.process_time()]
 build(sys.argv[1], graphs=int(sys.argv[2]), root=sys.argv[3], jobs=1, rings=False,
       progress=lambda done, total: ticks.append(time.process_time()))

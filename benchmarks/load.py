@@ -12,11 +12,11 @@ import torch
 from torch_geometric.data import Data, InMemoryDataset
 
 from benchmarks.timing import best_seconds
+from graphxai_data.building.survey import shard_entry
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.graphs.record import Feature, GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter
 from graphxai_data.manifest import Manifest
-from graphxai_data.validate import shard_entry
 
 GRAPHS, NODES, UNDIRECTED_EDGES, ATOMS, BONDS, SHARD_SIZE = 9000, 52, 54, 9, 4, 1000
 SCHEMA = Schema(Feature(ATOMS, "onehot"), Feature(BONDS, "onehot"), num_classes=9)

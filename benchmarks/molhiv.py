@@ -19,7 +19,7 @@ from ogb.io.read_graph_pyg import read_graph_pyg
 from torch_geometric.data import Data, InMemoryDataset
 
 from benchmarks.timing import best_seconds
-from graphxai_data.build import make_plan, read_sources
+from graphxai_data.building.build import make_plan, read_sources
 from graphxai_data.files.raw import read_member
 from graphxai_data.generators import molhiv, ogb_files
 from graphxai_data.graphs.columns import Columns

@@ -19,7 +19,7 @@ from torch_geometric.utils import to_networkx
 
 from benchmarks.timing import best_seconds
 from graphxai_data import DiHaloBenzene
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.rings import check, mode_complementarities
 
 GRAPHS = 1000

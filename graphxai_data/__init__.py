@@ -12,7 +12,8 @@ from graphxai_data.lazy import lazy_names
 
 if TYPE_CHECKING:
     from graphxai_data.batches import BatchLoader as BatchLoader
-    from graphxai_data.build import build as build
+    from graphxai_data.building.build import build as build
+    from graphxai_data.building.verify import verify as verify
     from graphxai_data.checkpoint import load_model as load_model
     from graphxai_data.dataset import NCI1 as NCI1
     from graphxai_data.dataset import BA2Motif as BA2Motif
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from graphxai_data.recipe import Recipe as Recipe
     from graphxai_data.sharded import ShardedDataset as ShardedDataset
     from graphxai_data.streaming import StreamedDataset as StreamedDataset
-    from graphxai_data.verify import verify as verify
 
 __version__ = "0.1.0"
 
@@ -52,13 +52,13 @@ _HOME = {
     "ShardWriter": "shards",
     "ShardedDataset": "sharded",
     "StreamedDataset": "streaming",
-    "build": "build",
+    "build": "building.build",
     "evaluate": "evaluate",
     "explain": "explain",
     "jaccard_at_k": "metrics",
     "load_model": "checkpoint",
     "node_auroc": "metrics",
-    "verify": "verify",
+    "verify": "building.verify",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
@@ -74,8 +74,8 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     """`build`, `verify`, `explain` and `evaluate` are modules and the functions in them.
 
-    Importing such a module would put it over the function of the same name; `graphxai_data.build`
-    is the function whatever was imported before, and `from graphxai_data.build import …` works.
+    Importing such a module would put it over the function of the same name; `graphxai_data.building.build`
+    is the function whatever was imported before, and `from graphxai_data.building.build import …` works.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

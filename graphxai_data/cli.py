@@ -127,7 +127,7 @@ def build(
     The graphs depend on recipe, seed, --graphs and --source alone. A build that was stopped goes on
     where it was; one that is already there is verified and kept.
     """
-    from graphxai_data.build import build as run_build
+    from graphxai_data.building.build import build as run_build
     from graphxai_data.manifest import reference_digest
     from graphxai_data.remote import RemoteBuild
 
@@ -161,7 +161,7 @@ def build(
 @json_option
 def verify(folder: str | Path, full: bool, sources: tuple[str, ...], as_json: bool) -> None:
     """Check a build: files, digests, invariants, labels and masks."""
-    from graphxai_data.verify import verify as run_verify
+    from graphxai_data.building.verify import verify as run_verify
 
     problems = run_verify(folder, full=full, sources=parse_sources(sources))
     folder = shown(folder)

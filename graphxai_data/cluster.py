@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from graphxai_data import engine as engines
+from graphxai_data.building import engine as engines
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
 from graphxai_data.explain.variants import chosen_variants
@@ -146,7 +146,7 @@ def measure_models(
         plan: for each model, the rows to measure.
         seeds: of the trainings.
         out: folder of all trainings.
-        engine: as for `graphxai_data.engine.run`.
+        engine: as for `graphxai_data.building.engine.run`.
         jobs: the same.
         save_scores: folder for an explanation file of each row.
         options: the other attributes of `ModelTask`.

@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 
 from graphxai_data import __version__
-from graphxai_data import engine as engines
+from graphxai_data.building import engine as engines
 from graphxai_data.checkpoint import Shape
 from graphxai_data.cluster import measure_models
 from graphxai_data.dataset import GraphXAIDataset

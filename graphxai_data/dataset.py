@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.explain import Explanation
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.graphs.columns import Columns
@@ -61,7 +61,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
     `node_mask` [n] bool and `edge_mask` [m] bool.
 
     Args:
-        root: folder of all builds, or its URL, as for `graphxai_data.build`; what lies at a URL is
+        root: folder of all builds, or its URL, as for `graphxai_data.building.build`; what lies at a URL is
             fetched into the cache once.
         name: a shipped dataset or the path of a recipe file.
         seed: which build.

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from graphxai_data.building.cards import PICTURE_NAME
+from graphxai_data.building.staging import Order, difference
 from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
 from graphxai_data.files.disk import (
     explained_disk_errors,
@@ -25,8 +27,6 @@ from graphxai_data.files.disk import (
 from graphxai_data.files.store import Store, StoreError
 from graphxai_data.files.urls import inside, is_url, local_path, shown
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, ShardEntry
-from graphxai_data.order import Order, difference
-from graphxai_data.report.cards import PICTURE_NAME
 from graphxai_data.rings.plot import PLOT_NAME
 from graphxai_data.rings.verdict import RINGS_NAME
 from graphxai_data.sources import cache_folder, file_sha256
@@ -199,7 +199,7 @@ class RemoteBuild:
 
     def _begun(self, order: Order) -> bool:
         """Whether what the cache has, whole or not, is of this order: an upload that broke off."""
-        from graphxai_data.verify import verify
+        from graphxai_data.building.verify import verify
 
         if not self.folder.exists():
             return True

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from graphxai_data import __version__
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.comparison import checked_seeds, paper_sweep, usual_models
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.drawing.graphs import draw_sweep

@@ -14,7 +14,7 @@ import pytest
 import rich.console  # noqa: F401 - it draws from `random` when it is imported, and only then
 from click.testing import CliRunner, Result
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.cli import main
 from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.sources import registry

@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
 from graphxai_data.batches import BatchLoader, obstacle
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError
 

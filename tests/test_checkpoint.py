@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphxai_data import load_model
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.checkpoint import (
     CARD,
     WEIGHTS,

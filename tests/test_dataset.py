@@ -8,10 +8,10 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import ToUndirected
 
 from graphxai_data import BA2Motif, GraphXAIDataset
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.graphs.shards import ShardReader
-from graphxai_data.verify import verify
 from tests.conftest import copy_build
 
 
@@ -51,7 +51,7 @@ def test_graphs_have_the_types_that_pyg_models_expect(dataset: BA2Motif) -> None
 
 
 def test_many_shards_give_the_same_dataset_as_one(dataset: BA2Motif, tmp_path: Path) -> None:
-    from graphxai_data.build import build
+    from graphxai_data.building.build import build
 
     build("ba2motif", root=tmp_path, shard_size=77, engine="serial")
     other = BA2Motif(tmp_path)
@@ -189,7 +189,7 @@ def test_arguments_come_in_the_order_of_the_general_dataset(reference_root: Path
 def test_a_smaller_build_is_loaded_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from graphxai_data.build import build
+    from graphxai_data.building.build import build
 
     build("ba2motif", root=tmp_path, graphs=20, engine="serial")
     assert len(BA2Motif(tmp_path)) == 20

@@ -12,14 +12,14 @@ import pytest
 from click.testing import Result
 
 from graphxai_data import remote
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.store import Store, StoreError
 from graphxai_data.files.urls import inside, is_url, local_path, shown
 from graphxai_data.remote import RemoteBuild
 from graphxai_data.rings import check
-from graphxai_data.verify import verify
 
 fsspec = pytest.importorskip("fsspec", reason="needs the extra [remote]")
 SMALL = {"graphs": 20, "shard_size": 5, "engine": "serial", "rings": False}
@@ -121,7 +121,7 @@ def test_a_build_that_is_published_is_kept(
     def drawn(*_: object) -> None:
         raise AssertionError("drawn again")
 
-    monkeypatch.setattr(sys.modules["graphxai_data.build"], "make_shard", drawn)
+    monkeypatch.setattr(sys.modules["graphxai_data.building.build"], "make_shard", drawn)
     assert build("ba2motif", root=root, **SMALL) == first
     assert build("ba2motif", root=root, **SMALL | {"shard_size": 10}) == first  # the same graphs
     with pytest.raises(InputError, match=f"{root}/ba2motif/seed-0: holds another build .graphs 20"):

@@ -25,7 +25,8 @@ from torch_geometric.data import Dataset, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
 from graphxai_data import GraphXAIDataset, ShardedDataset, StreamedDataset, shard_graphs
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.survey import shard_entry
 from graphxai_data.dataset import GraphXAIData
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.graphs.record import GraphRecord, Schema
@@ -34,7 +35,6 @@ from graphxai_data.manifest import Manifest
 from graphxai_data.seeds import rng_for
 from graphxai_data.shard_graphs import LoadedShard, OpenShard
 from graphxai_data.streaming import _mixed
-from graphxai_data.validate import shard_entry
 from tests.conftest import copy_build, run_python
 from tests.strategies import datasets
 

@@ -14,7 +14,7 @@ import torch
 from click.testing import Result
 
 import graphxai_data.train as train_module
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.checkpoint import CARD, WEIGHTS, load_model, read_card
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError

@@ -13,6 +13,17 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
+from graphxai_data.building.card import (
+    again_words,
+    class_rows,
+    classes_of_nodes,
+    mode_rows,
+    rejected_lines,
+    rings_rows,
+    statistics_rows,
+)
+from graphxai_data.building.croissant import CITE_AS, licence
+from graphxai_data.building.verify import verify
 from graphxai_data.drawing.charts import class_chart, histogram
 from graphxai_data.drawing.sketch import SIDE
 from graphxai_data.errors import CheckFailedError, InputError
@@ -22,17 +33,7 @@ from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.recipe import Recipe, shipped_names
-from graphxai_data.report.card import (
-    again_words,
-    class_rows,
-    classes_of_nodes,
-    mode_rows,
-    rejected_lines,
-    rings_rows,
-    statistics_rows,
-)
 from graphxai_data.report.comparison_table import explanation_cells
-from graphxai_data.report.croissant import CITE_AS, licence
 from graphxai_data.report.explained import Explained, explained
 from graphxai_data.report.packed import (
     PLACES,
@@ -46,7 +47,6 @@ from graphxai_data.report.packed import (
 )
 from graphxai_data.rings.plot import rings_plot
 from graphxai_data.rings.verdict import Measurement
-from graphxai_data.verify import verify
 
 PAGE_NAME = "report.html"
 # Characters for graphs, so that a page stays under 5 MB.

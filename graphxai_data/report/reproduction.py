@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from graphxai_data.report.card import markdown_table
+from graphxai_data.building.card import markdown_table
 from graphxai_data.report.comparison_table import number, with_deviation
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from graphxai_data.building.cards import write_cards
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.files.disk import explained_disk_errors
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
-from graphxai_data.report.cards import write_cards
 from graphxai_data.rings.plot import write_measurement
 from graphxai_data.rings.quick import quick_check
 from graphxai_data.rings.sample import Sample, sample_build, sample_dataset

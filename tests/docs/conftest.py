@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from tests.docs.blocks import CHECKOUT
 
 # What the README's first command, and its first example, leave in ./data.

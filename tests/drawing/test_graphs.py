@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from graphxai_data import BatchLoader, GraphXAIDataset, explain, load_model
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from graphxai_data import reproduce as reproduce_module
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.comparison import compare
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.reproduce import Budget, reproduce

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.engine import WorkerDiedError, run
+from graphxai_data.building.verify import verify
 from graphxai_data.comparison import compare
 from graphxai_data.dataset import GraphXAIDataset
-from graphxai_data.engine import WorkerDiedError, run
 from graphxai_data.errors import InputError
 from graphxai_data.files.disk import folder_lock, write_atomically
 from graphxai_data.study import RESULTS
-from graphxai_data.verify import verify
 from tests.faults.conftest import SMALL, content_of
 
 HOLDER = """
@@ -83,7 +83,7 @@ def test_a_note_about_the_owner_that_makes_no_sense_is_no_obstacle(
 
 ONE_OF_MANY = """
 import sys
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 try:
     wait = sys.argv[2] == "wait"
@@ -176,8 +176,8 @@ def test_a_worker_without_memory_is_reported_with_the_remedy(
 
 KILLED_WORKER = """
 import sys
-from graphxai_data.build import build
-from graphxai_data.engine import WorkerDiedError
+from graphxai_data.building.build import build
+from graphxai_data.building.engine import WorkerDiedError
 import psutil
 
 killed = []

@@ -10,12 +10,12 @@ import h5py
 import pytest
 import safetensors.torch
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import DamagedError, GraphXAIDataError
 from graphxai_data.train import train
 from graphxai_data.training_state import STATE
-from graphxai_data.verify import verify
 from tests.faults.conftest import SMALL, content_of
 
 QUICK = {"epochs": 3, "batch_size": 16, "hidden": 8}
@@ -88,7 +88,7 @@ def test_every_truncated_length_is_named(golden: tuple[Path, str], tmp_path: Pat
 LEFT_OVER = """
 import random, sys
 from pathlib import Path
-from graphxai_data.order import Order, is_made
+from graphxai_data.building.staging import Order, is_made
 from graphxai_data.recipe import Recipe
 path, begin, step = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 order = Order(Recipe.load("ba2motif"), {}, 0, 40, 10)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.files.disk import DiskFullError, write_atomically
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.train import train
-from graphxai_data.verify import verify
 from tests.faults.conftest import REPOSITORY, SMALL, content_of
 
 QUICK = {"epochs": 2, "batch_size": 16, "hidden": 8}

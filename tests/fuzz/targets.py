@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphxai_data.build import build, make_plan, read_sources
+from graphxai_data.building.build import build, make_plan, read_sources
 from graphxai_data.recipe import Recipe, find, shipped_names
 from graphxai_data.sources import find_sources
 
@@ -48,7 +48,7 @@ def smiles(folder: Path) -> Target:
 
 def _planned(name: str, source: str, path: Path, graphs: int) -> None:
     """Everything that a build reads of a source, and the graphs made from it."""
-    from graphxai_data.build import ShardTask, make_shard
+    from graphxai_data.building.build import ShardTask, make_shard
 
     recipe = Recipe.load(name)
     sources = find_sources(recipe, {source: path})
@@ -133,8 +133,8 @@ def shards(folder: Path) -> Target:
 
 
 def builds(folder: Path) -> Target:
+    from graphxai_data.building.verify import verify
     from graphxai_data.dataset import GraphXAIDataset
-    from graphxai_data.verify import verify
 
     build("ba2motif", root=folder, graphs=20, engine="serial")
     made = folder / "ba2motif" / "seed-0"

@@ -15,7 +15,8 @@ import torch
 from click.testing import Result
 
 import graphxai_data
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.dataset import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
 from graphxai_data.files.raw import read_member
@@ -23,7 +24,6 @@ from graphxai_data.generators.pattern_file import read_lists
 from graphxai_data.recipe import Recipe, find
 from graphxai_data.sources import Source
 from graphxai_data.train import train
-from graphxai_data.verify import verify
 
 PACKAGE = Path(graphxai_data.__file__).parent
 ScoreFile = importlib.import_module("graphxai_data.explain.files").ScoreFile

@@ -13,7 +13,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from graphxai_data.build import build, make_plan, read_sources
+from graphxai_data.building.build import build, make_plan, read_sources
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.generators import dihalo, dihalo_graft
 from graphxai_data.graphs.columns import unpack
@@ -22,7 +23,6 @@ from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
-from graphxai_data.verify import verify
 
 RECIPES = ["dihalo", "dihalo-nonet", "dihalo-decoy", "dihalo-heavy"]
 HALOGENS = ("F", "Cl", "Br", "I")

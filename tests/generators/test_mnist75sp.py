@@ -8,7 +8,9 @@ import torch
 from torch_geometric.loader import DataLoader
 
 from graphxai_data import MNIST75sp
-from graphxai_data.build import build, make_plan, read_sources
+from graphxai_data.building.build import build, make_plan, read_sources
+from graphxai_data.building.survey import shard_entry
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators import mnist75sp
@@ -19,8 +21,6 @@ from graphxai_data.graphs.shards import ShardReader, shard_bytes
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
-from graphxai_data.validate import shard_entry
-from graphxai_data.verify import verify
 from tests.conftest import edit_manifest
 
 VARIANTS = ["mnist75sp", *(f"mnist75sp-{v}" for v in ("r23", "knn", "nopos", "gated"))]

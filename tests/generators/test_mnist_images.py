@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators.mnist_images import IDX_FILES, read_digits
@@ -18,7 +19,6 @@ from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source, find_sources
-from graphxai_data.verify import verify
 
 RECIPE = Recipe.load("mnist75sp")
 TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = IDX_FILES

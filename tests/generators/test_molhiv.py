@@ -14,13 +14,13 @@ from ogb.graphproppred import Evaluator
 from ogb.utils.mol import smiles2graph
 
 from graphxai_data import GraphXAIDataset, build
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS, Prover
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.metrics import roc_auc
 from graphxai_data.sources import Source
 from graphxai_data.train import train
-from graphxai_data.verify import verify
 
 RAW = os.environ.get("GRAPHXAI_DATA_RAW")
 SMILES = [

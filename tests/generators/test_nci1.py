@@ -11,10 +11,10 @@ import pytest
 from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, build, evaluate
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
 from graphxai_data.train import train
-from graphxai_data.verify import verify
 
 RAW = os.environ.get("GRAPHXAI_DATA_RAW")
 Files = dict[str, str]

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from graphxai_data import GraphXAIDataset, Pattern, build
-from graphxai_data.build import make_plan
+from graphxai_data.building.build import make_plan
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.generators.pattern import Params, Prover, check, generate, schema
 from graphxai_data.graphs.invariants import check_columns
@@ -14,7 +15,6 @@ from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings import check as check_rings
 from graphxai_data.train import train
-from graphxai_data.verify import verify
 
 PARAMS = Recipe.load("pattern").params
 

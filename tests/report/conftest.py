@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.report.page import write_report
 
 

@@ -17,7 +17,7 @@ import pytest
 from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, explain, jaccard_at_k, load_model
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.files.shipped import shipped

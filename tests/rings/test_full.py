@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 from graphxai_data.nn import GIN, GINE, DeepSets
 from graphxai_data.rings import check, full

@@ -9,7 +9,8 @@ import torch
 from torch_geometric.data import Data
 
 from graphxai_data import DiHaloBenzene
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.rings import check, judge
 from graphxai_data.rings.modes import Graphs
@@ -18,7 +19,6 @@ from graphxai_data.rings.quick import shuffled_labels
 from graphxai_data.rings.sample import sample_dataset
 from graphxai_data.rings.verdict import Measurement, Verdict
 from graphxai_data.seeds import rng_for
-from graphxai_data.verify import verify
 from tests.conftest import run_python
 from tests.rings.planted import planted
 
@@ -109,7 +109,7 @@ def test_a_dataset_and_its_folder_are_measured_alike(tmp_path: Path) -> None:
 def test_a_build_is_measured_without_torch(tmp_path: Path) -> None:
     code = """
 import sys
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 build("ba2motif", root=sys.argv[1], graphs=200)
 assert "torch" not in sys.modules
 """

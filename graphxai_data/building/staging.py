@@ -122,7 +122,7 @@ def difference(manifest: Manifest, order: Order) -> str | None:
 
 def keep_if_same(folder: Path, order: Order) -> Manifest:
     """The manifest of the build that is there already, if it is the one asked for and whole."""
-    from graphxai_data.verify import verify
+    from graphxai_data.building.verify import verify
 
     manifest = Manifest.load(folder)
     if other := difference(manifest, order):

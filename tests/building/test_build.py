@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import DiskFullError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe, read_toml
-from graphxai_data.verify import verify
 from tests.conftest import offline_names, run_python
 
 REFERENCE = read_toml(shipped("data") / "digests.toml")
@@ -129,8 +129,8 @@ def test_progress_runs_from_zero_to_all(tmp_path: Path) -> None:
 
 SLOW_BUILD = """
 import sys, time
-import graphxai_data.build as _
-from graphxai_data.build import build
+import graphxai_data.building.build as _
+from graphxai_data.building.build import build
 build("ba2motif", root=sys.argv[1], graphs=400, shard_size=10, engine="serial",
       progress=lambda done, total: (print(done, flush=True), time.sleep(0.05)))
 """
@@ -247,7 +247,7 @@ def test_a_second_build_at_the_same_time_is_refused(tmp_path: Path) -> None:
 
 LIMITED_BUILD = """
 import resource, signal, sys
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 from graphxai_data.files.disk import DiskFullError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
@@ -341,7 +341,7 @@ def test_an_existing_build_is_kept_where_nothing_can_be_written(small_build: Pat
 
 WAITING = """
 import sys
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 print(build("ba2motif", root=sys.argv[1], graphs=60, engine="serial", wait=True).content_sha256)
 """
 
@@ -395,7 +395,7 @@ def test_the_manifest_tells_what_was_built_and_with_what(small_build: Path) -> N
 RSS = """
 import re, sys
 from pathlib import Path
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 build("ba2motif", root=sys.argv[1], graphs=int(sys.argv[2]), engine="serial")
 print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024)
 """

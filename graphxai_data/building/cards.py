@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from graphxai_data.building.card import data_card
+from graphxai_data.building.croissant import croissant
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
-from graphxai_data.report.card import data_card
-from graphxai_data.report.croissant import croissant
 from graphxai_data.rings.verdict import Measurement
 
 PICTURE_NAME = "classes.svg"

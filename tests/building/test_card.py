@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
 
 
 def test_the_card_shows_what_was_built_beside_the_paper(reference_root: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from graphxai_data.build import make_plan, plans_from_sources, read_sources
+from graphxai_data.building.build import make_plan, plans_from_sources, read_sources
+from graphxai_data.building.survey import survey
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
@@ -19,7 +20,6 @@ from graphxai_data.recipe import Recipe
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.seeds import rng_for, spread
 from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
-from graphxai_data.validate import survey
 
 log = logging.getLogger(__name__)
 

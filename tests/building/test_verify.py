@@ -9,12 +9,12 @@ import h5py
 import numpy as np
 import pytest
 
-from graphxai_data.build import build
+from graphxai_data.building.build import build
+from graphxai_data.building.survey import shard_entry
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.shards import ShardReader, shard_bytes
-from graphxai_data.validate import shard_entry
-from graphxai_data.verify import verify
 from tests.conftest import copy_build, edit_manifest
 
 
@@ -301,7 +301,7 @@ def test_a_reference_build_with_other_graphs_is_noticed(
     reference_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = copy_build(reference_root / "ba2motif/seed-0", tmp_path)
-    module = sys.modules["graphxai_data.verify"]
+    module = sys.modules["graphxai_data.building.verify"]
     monkeypatch.setattr(module, "reference_digest", lambda *_: "another")
     assert any("but the reference build has another" in p for p in verify(folder))
 
