@@ -15,8 +15,8 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from benchmarks.timing import best_seconds
-from graphxai_data.batches import BatchLoader
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.seeds import rng_for
 
 NAMES = ("dihalo", "mnist75sp-r23")

@@ -13,7 +13,7 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from benchmarks.timing import best_seconds
 from graphxai_data.building.survey import shard_entry
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.graphs.record import Feature, GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter
 from graphxai_data.manifest import Manifest

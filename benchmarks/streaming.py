@@ -18,11 +18,11 @@ import psutil
 import torch
 
 from benchmarks.timing import best_seconds
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.on_disk import ShardedDataset
+from graphxai_data.datasets.stream import StreamedDataset
 from graphxai_data.manifest import Manifest
 from graphxai_data.seeds import rng_for
-from graphxai_data.sharded import ShardedDataset
-from graphxai_data.streaming import StreamedDataset
 
 NAMES = ("dihalo", "pattern")
 KINDS = {

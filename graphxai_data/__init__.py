@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 from graphxai_data.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from graphxai_data.batches import BatchLoader as BatchLoader
     from graphxai_data.building.build import build as build
     from graphxai_data.building.verify import verify as verify
     from graphxai_data.checkpoint import load_model as load_model
-    from graphxai_data.dataset import NCI1 as NCI1
-    from graphxai_data.dataset import BA2Motif as BA2Motif
-    from graphxai_data.dataset import DiHaloBenzene as DiHaloBenzene
-    from graphxai_data.dataset import GraphXAIDataset as GraphXAIDataset
-    from graphxai_data.dataset import MNIST75sp as MNIST75sp
-    from graphxai_data.dataset import MolHIV as MolHIV
-    from graphxai_data.dataset import Pattern as Pattern
+    from graphxai_data.datasets.in_memory import NCI1 as NCI1
+    from graphxai_data.datasets.in_memory import BA2Motif as BA2Motif
+    from graphxai_data.datasets.in_memory import DiHaloBenzene as DiHaloBenzene
+    from graphxai_data.datasets.in_memory import GraphXAIDataset as GraphXAIDataset
+    from graphxai_data.datasets.in_memory import MNIST75sp as MNIST75sp
+    from graphxai_data.datasets.in_memory import MolHIV as MolHIV
+    from graphxai_data.datasets.in_memory import Pattern as Pattern
+    from graphxai_data.datasets.loader import BatchLoader as BatchLoader
+    from graphxai_data.datasets.on_disk import ShardedDataset as ShardedDataset
+    from graphxai_data.datasets.stream import StreamedDataset as StreamedDataset
     from graphxai_data.evaluate import evaluate as evaluate
     from graphxai_data.explain import explain as explain
     from graphxai_data.graphs.record import GraphRecord as GraphRecord
@@ -31,27 +33,25 @@ if TYPE_CHECKING:
     from graphxai_data.metrics import jaccard_at_k as jaccard_at_k
     from graphxai_data.metrics import node_auroc as node_auroc
     from graphxai_data.recipe import Recipe as Recipe
-    from graphxai_data.sharded import ShardedDataset as ShardedDataset
-    from graphxai_data.streaming import StreamedDataset as StreamedDataset
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "BA2Motif": "dataset",
-    "BatchLoader": "batches",
-    "DiHaloBenzene": "dataset",
-    "GraphRecord": "record",
-    "GraphXAIDataset": "dataset",
-    "MNIST75sp": "dataset",
+    "BA2Motif": "datasets.in_memory",
+    "BatchLoader": "datasets.loader",
+    "DiHaloBenzene": "datasets.in_memory",
+    "GraphRecord": "graphs.record",
+    "GraphXAIDataset": "datasets.in_memory",
+    "MNIST75sp": "datasets.in_memory",
     "Manifest": "manifest",
-    "MolHIV": "dataset",
-    "NCI1": "dataset",
-    "Pattern": "dataset",
+    "MolHIV": "datasets.in_memory",
+    "NCI1": "datasets.in_memory",
+    "Pattern": "datasets.in_memory",
     "Recipe": "recipe",
-    "ShardReader": "shards",
-    "ShardWriter": "shards",
-    "ShardedDataset": "sharded",
-    "StreamedDataset": "streaming",
+    "ShardReader": "graphs.shards",
+    "ShardWriter": "graphs.shards",
+    "ShardedDataset": "datasets.on_disk",
+    "StreamedDataset": "datasets.stream",
     "build": "building.build",
     "evaluate": "evaluate",
     "explain": "explain",

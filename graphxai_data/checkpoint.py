@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.shipped import shipped

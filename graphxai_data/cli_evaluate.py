@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from graphxai_data.comparison import Report
-    from graphxai_data.dataset import GraphXAIDataset
+    from graphxai_data.datasets.in_memory import GraphXAIDataset
 
 EXPLAINER_NAMES = (
     "bcos, bcos-contrast, bcos-folded, bcos-input-x-gradient, integrated-gradients, "
@@ -126,7 +126,7 @@ def evaluate(
 
     from graphxai_data.comparison import compare
     from graphxai_data.comparison import sweep as run_sweep
-    from graphxai_data.dataset import GraphXAIDataset
+    from graphxai_data.datasets.in_memory import GraphXAIDataset
     from graphxai_data.errors import whole_number
 
     if as_csv and as_json:

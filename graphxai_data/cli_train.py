@@ -94,7 +94,7 @@ def train(
     """
     import torch
 
-    from graphxai_data.dataset import GraphXAIDataset
+    from graphxai_data.datasets.in_memory import GraphXAIDataset
     from graphxai_data.errors import whole_number
     from graphxai_data.train import run_folder
     from graphxai_data.train import train as run_train

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from graphxai_data.building import engine as engines
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
 from graphxai_data.explain.variants import chosen_variants
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically

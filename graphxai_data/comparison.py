@@ -25,7 +25,7 @@ from graphxai_data import __version__
 from graphxai_data.building import engine as engines
 from graphxai_data.checkpoint import Shape
 from graphxai_data.cluster import measure_models
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, variants_for
 from graphxai_data.files.disk import explained_disk_errors

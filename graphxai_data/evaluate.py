@@ -13,7 +13,7 @@ import pandas as pd
 from torch import nn
 
 from graphxai_data.checkpoint import load_model
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.explain.base import check_ready
 from graphxai_data.explain.variants import Variant, chosen_variants, variants_for

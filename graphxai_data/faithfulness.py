@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, InMemoryDataset
 
-from graphxai_data.batches import BatchLoader
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.explain.base import check_ready
 from graphxai_data.graphs.columns import pointers

@@ -19,7 +19,7 @@ import torch
 from graphxai_data import __version__
 from graphxai_data.building.build import build
 from graphxai_data.comparison import checked_seeds, paper_sweep, usual_models
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.graphs import draw_sweep
 from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically

@@ -23,7 +23,7 @@ from graphxai_data.comparison import (
     paper_sweep,
     summary_of,
 )
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.graphs import draw_explanations
 from graphxai_data.report.reproduction import SCORES
 from graphxai_data.study import Row, without_nan

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.explain import Explanation as PyGExplanation
 
-from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import weights_digest
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile

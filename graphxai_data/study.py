@@ -15,7 +15,7 @@ from torch import nn
 
 from graphxai_data import __version__
 from graphxai_data.checkpoint import Card, weights_digest
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.evaluate import measured
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from graphxai_data.batches import BatchLoader
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.explain import explain
 from graphxai_data.explain.variants import Variant
 

@@ -19,7 +19,6 @@ import torch
 from torch import nn
 
 from graphxai_data import __version__
-from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import (
     CARD,
     WEIGHTS,
@@ -30,7 +29,8 @@ from graphxai_data.checkpoint import (
     read_card,
     save_checkpoint,
 )
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, sweep, write_atomically
 from graphxai_data.graphs.record import SPLIT_NAMES

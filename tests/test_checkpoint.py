@@ -18,7 +18,7 @@ from graphxai_data.checkpoint import (
     read_card,
     save_checkpoint,
 )
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.nn.zoo import Settings, make_model
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from graphxai_data import GraphXAIDataset, evaluate, load_model
-from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import read_card
+from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.files.shipped import shipped
 from graphxai_data.report.model_card import model_card
 from graphxai_data.train import predictive_scores

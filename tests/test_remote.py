@@ -14,7 +14,7 @@ from click.testing import Result
 from graphxai_data import remote
 from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.store import Store, StoreError
 from graphxai_data.files.urls import inside, is_url, local_path, shown

@@ -16,7 +16,7 @@ from click.testing import Result
 import graphxai_data.train as train_module
 from graphxai_data.building.build import build
 from graphxai_data.checkpoint import CARD, WEIGHTS, load_model, read_card
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.nn.zoo import Settings, Training
 from graphxai_data.train import (

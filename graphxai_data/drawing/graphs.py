@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import nn
 
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.sketch import Points, Sketch, sketch
 from graphxai_data.explain import explain
 from graphxai_data.files.disk import write_atomically

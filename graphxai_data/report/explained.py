@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from graphxai_data.batches import BatchLoader
 from graphxai_data.checkpoint import (
     CARD,
     Card,
@@ -25,7 +24,8 @@ from graphxai_data.checkpoint import (
     read_card,
 )
 from graphxai_data.comparison import summary_of
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.evaluate import measured
 from graphxai_data.explain.files import ScoreFile

@@ -18,7 +18,7 @@ from graphxai_data.building.build import build
 from graphxai_data.building.engine import WorkerDiedError, run
 from graphxai_data.building.engine import _dask_client as open_client
 from graphxai_data.comparison import compare
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.recipe import read_toml

@@ -22,7 +22,7 @@ import torch
 from graphxai_data import reproduce as reproduce_module
 from graphxai_data.building.build import build
 from graphxai_data.comparison import compare
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.reproduce import Budget, reproduce
 from graphxai_data.train import train
 

@@ -12,7 +12,7 @@ import safetensors.torch
 
 from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import DamagedError, GraphXAIDataError
 from graphxai_data.train import train
 from graphxai_data.training_state import STATE

@@ -11,7 +11,7 @@ import pytest
 
 from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.files.disk import DiskFullError, write_atomically
 from graphxai_data.graphs.shards import ShardReader

@@ -134,7 +134,7 @@ def shards(folder: Path) -> Target:
 
 def builds(folder: Path) -> Target:
     from graphxai_data.building.verify import verify
-    from graphxai_data.dataset import GraphXAIDataset
+    from graphxai_data.datasets.in_memory import GraphXAIDataset
 
     build("ba2motif", root=folder, graphs=20, engine="serial")
     made = folder / "ba2motif" / "seed-0"

@@ -17,7 +17,7 @@ from click.testing import Result
 import graphxai_data
 from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
 from graphxai_data.files.raw import read_member
 from graphxai_data.generators.pattern_file import read_lists

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
-from graphxai_data.batch_cutter import (
+from graphxai_data.datasets.collate import (
     BatchCutter,
     Integers,
     counts_in_nodes,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from graphxai_data.dataset import GraphXAIData
+from graphxai_data.datasets.in_memory import GraphXAIData
 from graphxai_data.errors import DamagedError
 from graphxai_data.graphs.columns import Columns, expand
 from graphxai_data.graphs.record import Feature, Schema

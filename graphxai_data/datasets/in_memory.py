@@ -14,13 +14,13 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.explain import Explanation
 
 from graphxai_data.building.build import build
+from graphxai_data.datasets.base import OpenedBuild, checked_split, checked_unsplit
 from graphxai_data.errors import InputError
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.record import SPLIT_NAMES, Feature
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
-from graphxai_data.opened_build import OpenedBuild, checked_split, checked_unsplit
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import RemoteBuild, opened
 

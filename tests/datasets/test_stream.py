@@ -27,14 +27,14 @@ from torch_geometric.loader import DataLoader
 from graphxai_data import GraphXAIDataset, ShardedDataset, StreamedDataset, shard_graphs
 from graphxai_data.building.build import build
 from graphxai_data.building.survey import shard_entry
-from graphxai_data.dataset import GraphXAIData
+from graphxai_data.datasets.cutting import LoadedShard, OpenShard
+from graphxai_data.datasets.in_memory import GraphXAIData
+from graphxai_data.datasets.stream import _mixed
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.graphs.record import GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter
 from graphxai_data.manifest import Manifest
 from graphxai_data.seeds import rng_for
-from graphxai_data.shard_graphs import LoadedShard, OpenShard
-from graphxai_data.streaming import _mixed
 from tests.conftest import copy_build, run_python
 from tests.strategies import datasets
 
@@ -91,7 +91,7 @@ def ids(graphs: Iterable[Any]) -> list[int]:
 def as_worker(number: int, workers: int) -> Iterator[None]:
     """What a worker of a `DataLoader` sees; with none at all, the main process."""
     info = SimpleNamespace(id=number, num_workers=workers) if workers else None
-    with mock.patch("graphxai_data.streaming.get_worker_info", return_value=info):
+    with mock.patch("graphxai_data.datasets.stream.get_worker_info", return_value=info):
         yield
 
 
@@ -356,7 +356,7 @@ def test_workers_that_are_kept_see_the_new_epoch(root: Path) -> None:
 
 def test_ranks_are_those_of_torch_distributed(root: Path, tmp_path: Path) -> None:
     dataset = StreamedDataset(root, "ba2motif")
-    with mock.patch("graphxai_data.streaming.dist") as dist:
+    with mock.patch("graphxai_data.datasets.stream.dist") as dist:
         dist.get_rank.return_value, dist.get_world_size.return_value = 1, 4
         assert ids(dataset) == list(range(10, 20))
         told = pickle.dumps(dataset)

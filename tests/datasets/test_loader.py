@@ -13,9 +13,9 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
-from graphxai_data.batches import BatchLoader, obstacle
 from graphxai_data.building.build import build
-from graphxai_data.dataset import GraphXAIDataset
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader, obstacle
 from graphxai_data.errors import InputError
 
 # Those of PyG that a test has on purpose: graphs whose number of nodes it can only guess.

@@ -9,15 +9,15 @@ import torch
 import torch.distributed as dist
 from torch.utils.data import IterableDataset, get_worker_info
 
-from graphxai_data.dataset import open_build
+from graphxai_data.datasets.base import OpenedBuild, checked_split
+from graphxai_data.datasets.cutting import LoadedShard, StoredGraph, read_shard
+from graphxai_data.datasets.in_memory import open_build
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest
-from graphxai_data.opened_build import OpenedBuild, checked_split
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import opened
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, Draws, below, rng_for
-from graphxai_data.shard_graphs import LoadedShard, StoredGraph, read_shard
 
 T = TypeVar("T")
 

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Dataset
 
-from graphxai_data.dataset import GraphXAIData, open_build, split_positions
+from graphxai_data.datasets.base import OpenedBuild, checked_split, checked_unsplit
+from graphxai_data.datasets.cutting import OpenShards
+from graphxai_data.datasets.in_memory import GraphXAIData, open_build, split_positions
 from graphxai_data.errors import whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest
-from graphxai_data.opened_build import OpenedBuild, checked_split, checked_unsplit
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import opened
-from graphxai_data.shard_graphs import OpenShards
 
 
 class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]

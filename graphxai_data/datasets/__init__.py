@@ -1,0 +1,1 @@
+"""Builds as PyTorch Geometric datasets, and batches of them."""
