@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from graphxai_data import GraphXAIDataset, build
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 
 # Seeds that the table of results does not use.
 SEED = 100

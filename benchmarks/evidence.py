@@ -25,7 +25,6 @@ from sklearn.preprocessing import StandardScaler
 from torch_geometric.data import Data
 
 from graphxai_data import BatchLoader, GraphXAIDataset, evaluate
-from graphxai_data.checkpoint import Shape
 from graphxai_data.comparison import usual_models
 from graphxai_data.faithfulness import retrained_accuracy
 from graphxai_data.metrics import Bools, Floats
@@ -34,6 +33,7 @@ from graphxai_data.nn.sums import Edges, sum_per_graph
 from graphxai_data.nn.zoo import Settings, make_model
 from graphxai_data.reproduce import EXPLAINED
 from graphxai_data.scores import Truth
+from graphxai_data.training.checkpoint import Shape
 
 PARTS: dict[str, Callable[[Bools], Bools]] = {
     "whole graph": np.ones_like,

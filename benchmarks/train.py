@@ -17,7 +17,7 @@ from graphxai_data import BatchLoader, GraphXAIDataset
 from graphxai_data.nn.gin import GIN
 from graphxai_data.nn.sums import Edges
 from graphxai_data.nn.zoo import Settings, make_model
-from graphxai_data.objective import objective
+from graphxai_data.training.loss import objective
 
 GRAPHS, BATCH_SIZE, HIDDEN = 4000, 64, 64
 

@@ -13,7 +13,6 @@ from graphxai_data.lazy import lazy_names
 if TYPE_CHECKING:
     from graphxai_data.building.build import build as build
     from graphxai_data.building.verify import verify as verify
-    from graphxai_data.checkpoint import load_model as load_model
     from graphxai_data.datasets.in_memory import NCI1 as NCI1
     from graphxai_data.datasets.in_memory import BA2Motif as BA2Motif
     from graphxai_data.datasets.in_memory import DiHaloBenzene as DiHaloBenzene
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from graphxai_data.metrics import jaccard_at_k as jaccard_at_k
     from graphxai_data.metrics import node_auroc as node_auroc
     from graphxai_data.recipe import Recipe as Recipe
+    from graphxai_data.training.checkpoint import load_model as load_model
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _HOME = {
     "evaluate": "evaluate",
     "explain": "explain",
     "jaccard_at_k": "metrics",
-    "load_model": "checkpoint",
+    "load_model": "training.checkpoint",
     "node_auroc": "metrics",
     "verify": "building.verify",
 }

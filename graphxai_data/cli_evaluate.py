@@ -200,7 +200,7 @@ def _scores_of_files(
 
 def _checkpoint(models: tuple[str, ...], seeds: list[int], out: Path, dataset: str) -> Path:
     """Folder of the one trained model that is meant: by its path, or by name and seed."""
-    from graphxai_data.train import run_folder
+    from graphxai_data.training.train import run_folder
 
     if len(models) == 1 and Path(models[0]).is_dir():
         return Path(models[0])

@@ -15,8 +15,8 @@ from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:
     from graphxai_data.nn.zoo import Training
-    from graphxai_data.train import Progress as TrainingProgress
-    from graphxai_data.training_state import Epoch
+    from graphxai_data.training.state import Epoch
+    from graphxai_data.training.train import Progress as TrainingProgress
 
 MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
 _MOST_SEEDS = 1000
@@ -96,8 +96,8 @@ def train(
 
     from graphxai_data.datasets.in_memory import GraphXAIDataset
     from graphxai_data.errors import whole_number
-    from graphxai_data.train import run_folder
-    from graphxai_data.train import train as run_train
+    from graphxai_data.training.train import run_folder
+    from graphxai_data.training.train import train as run_train
 
     if threads is not None:
         torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
@@ -156,7 +156,7 @@ def _training_progress(title: str) -> Iterator["TrainingProgress"]:
 
         def show(history: "list[Epoch]", settings: "Training") -> None:
             nonlocal last
-            from graphxai_data.train import best_epoch
+            from graphxai_data.training.train import best_epoch
 
             epoch, done = history[-1], len(history)
             best = best_epoch(settings, history) + 1

@@ -24,7 +24,7 @@ from graphxai_data.errors import GraphXAIDataError, InputError
 from graphxai_data.explain.variants import chosen_variants
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.study import Row, Study
-from graphxai_data.train import device_of, run_folder, train
+from graphxai_data.training.train import device_of, run_folder, train
 
 # The global generator of torch is seeded for a training: one at a time in a process, also where a
 # worker of the cluster has several threads.

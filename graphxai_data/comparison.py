@@ -23,7 +23,6 @@ import torch
 
 from graphxai_data import __version__
 from graphxai_data.building import engine as engines
-from graphxai_data.checkpoint import Shape
 from graphxai_data.cluster import measure_models
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError, whole_number
@@ -31,10 +30,11 @@ from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, v
 from graphxai_data.files.disk import explained_disk_errors
 from graphxai_data.files.toml import known_name
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
-from graphxai_data.objective import check_price
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.study import Row, Study, groups, without_nan
-from graphxai_data.train import device_of, run_folder, train
+from graphxai_data.training.checkpoint import Shape
+from graphxai_data.training.loss import check_price
+from graphxai_data.training.train import device_of, run_folder, train
 
 # What is being done, how much of it is done, how much there is, and seconds left in all, or nan.
 Report = Callable[[str, int, int, float], None]

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from torch import nn
 
-from graphxai_data.checkpoint import load_model
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.explain.base import check_ready
@@ -36,6 +35,7 @@ from graphxai_data.scores import (
     without_answers,
 )
 from graphxai_data.timing import time_explainer, time_function
+from graphxai_data.training.checkpoint import load_model
 
 
 def evaluate(

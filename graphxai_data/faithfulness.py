@@ -19,8 +19,8 @@ from graphxai_data.explain.base import check_ready
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
 from graphxai_data.nn.random import seeded, torch_seed
-from graphxai_data.objective import training_loss
 from graphxai_data.seeds import MAX_SEED
+from graphxai_data.training.loss import training_loss
 
 SPARSITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 

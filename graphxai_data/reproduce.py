@@ -31,7 +31,7 @@ from graphxai_data.remote import is_built
 from graphxai_data.report.reproduction import report_text
 from graphxai_data.reproduce_cells import PARTS, Cell, Part, Reproduction, Results, Told, Walk
 from graphxai_data.sources import registry
-from graphxai_data.train import device_of
+from graphxai_data.training.train import device_of
 
 log = logging.getLogger(__name__)
 

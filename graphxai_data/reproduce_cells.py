@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
-from graphxai_data.checkpoint import Card
 from graphxai_data.comparison import (
     compare,
     deviation,
@@ -27,7 +26,8 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.graphs import draw_explanations
 from graphxai_data.report.reproduction import SCORES
 from graphxai_data.study import Row, without_nan
-from graphxai_data.train import HISTORY, run_folder, train
+from graphxai_data.training.checkpoint import Card
+from graphxai_data.training.train import HISTORY, run_folder, train
 
 log = logging.getLogger(__name__)
 

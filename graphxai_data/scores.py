@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.explain import Explanation as PyGExplanation
 
-from graphxai_data.checkpoint import weights_digest
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
@@ -22,6 +21,7 @@ from graphxai_data.explain.variants import Variant, chosen_variants, kind_of
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.metrics import Bools, Floats, Ints, as_array, checked_scores
+from graphxai_data.training.checkpoint import weights_digest
 
 # What an explainer could read the answer from.
 _ANSWERS = ("node_mask", "edge_mask", "split", "group")

@@ -13,7 +13,7 @@ from graphxai_data.comparison import compare, paper_figures, sweep
 from graphxai_data.errors import InputError
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.study import RESULTS
-from graphxai_data.train import run_folder, train
+from graphxai_data.training.train import run_folder, train
 
 SMALL = {"epochs": 2, "hidden": 8}
 QUICK = ("bcos", "integrated-gradients", "gsat", "random", "oracle")

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from graphxai_data import GraphXAIDataset, evaluate, load_model
-from graphxai_data.checkpoint import read_card
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.files.shipped import shipped
 from graphxai_data.report.model_card import model_card
-from graphxai_data.train import predictive_scores
+from graphxai_data.training.checkpoint import read_card
+from graphxai_data.training.train import predictive_scores
 
 NAMES = sorted(path.parent.name for path in shipped("models").glob("*/model.toml"))
 

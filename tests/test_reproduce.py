@@ -8,11 +8,11 @@ from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, build, load_model
 from graphxai_data import reproduce as module
-from graphxai_data.checkpoint import read_card
 from graphxai_data.drawing import graphs as figures
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.reproduce import BUDGETS, Budget, reproduce
 from graphxai_data.reproduce_cells import PARTS, Cell, Reproduction, Results, Walk, sweep_rows
+from graphxai_data.training.checkpoint import read_card
 from tests.generators.test_nci1 import tu_files, written
 
 QUICK = {"epochs": 2, "hidden": 8}

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphxai_data.checkpoint import CARD, Card, read_card
 from graphxai_data.comparison import summary_of
 from graphxai_data.errors import InputError
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.manifest import Manifest
 from graphxai_data.study import RESULTS, Row
+from graphxai_data.training.checkpoint import CARD, Card, read_card
 
 
 @dataclass

@@ -15,14 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from graphxai_data.checkpoint import (
-    CARD,
-    Card,
-    Shape,
-    check_fits,
-    load_checkpoint,
-    read_card,
-)
 from graphxai_data.comparison import summary_of
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
@@ -36,6 +28,14 @@ from graphxai_data.metrics import jaccard_at_k
 from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.scores import Truth, scored_by, scored_from_file
 from graphxai_data.study import Row, groups
+from graphxai_data.training.checkpoint import (
+    CARD,
+    Card,
+    Shape,
+    check_fits,
+    load_checkpoint,
+    read_card,
+)
 
 # Of explainers that take no time, those that the paper compares.
 _USUAL = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")

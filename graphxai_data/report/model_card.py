@@ -1,6 +1,6 @@
 """The card of a shipped reference model: what it is for, what it was trained on, how good it is."""
 
-from graphxai_data.checkpoint import Card
+from graphxai_data.training.checkpoint import Card
 
 _KINDS = {
     "bcos-gin": "B-cos GIN: each logit is an exact sum over the node features and a fixed bias",

@@ -23,7 +23,7 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.recipe import read_toml
 from graphxai_data.study import RESULTS
-from graphxai_data.train import run_folder
+from graphxai_data.training.train import run_folder
 
 
 def square(number: int) -> int:

@@ -24,7 +24,7 @@ from graphxai_data.building.build import build
 from graphxai_data.comparison import compare
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.reproduce import Budget, reproduce
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 
 QUICK = {"epochs": 2, "batch_size": 16, "hidden": 8}
 

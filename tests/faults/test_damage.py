@@ -14,8 +14,8 @@ from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import DamagedError, GraphXAIDataError
-from graphxai_data.train import train
-from graphxai_data.training_state import STATE
+from graphxai_data.training.state import STATE
+from graphxai_data.training.train import train
 from tests.faults.conftest import SMALL, content_of
 
 QUICK = {"epochs": 3, "batch_size": 16, "hidden": 8}

@@ -15,7 +15,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.files.disk import DiskFullError, write_atomically
 from graphxai_data.graphs.shards import ShardReader
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 from tests.faults.conftest import REPOSITORY, SMALL, content_of
 
 QUICK = {"epochs": 2, "batch_size": 16, "hidden": 8}

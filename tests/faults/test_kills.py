@@ -11,9 +11,9 @@ import pytest
 
 from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
-from graphxai_data.checkpoint import CARD, WEIGHTS
 from graphxai_data.manifest import Manifest
-from graphxai_data.training_state import STATE
+from graphxai_data.training.checkpoint import CARD, WEIGHTS
+from graphxai_data.training.state import STATE
 from tests.faults.conftest import SMALL, Ask, content_of
 
 TRAINED = "bcos-gin-ba2motif/seed-0"

@@ -149,8 +149,8 @@ def builds(folder: Path) -> Target:
 def _model(folder: Path) -> tuple[Any, Any]:
     import torch
 
-    from graphxai_data.checkpoint import Card, Shape, TrainingData, save_checkpoint
     from graphxai_data.nn.zoo import Settings, make_model
+    from graphxai_data.training.checkpoint import Card, Shape, TrainingData, save_checkpoint
 
     shape = Shape(in_features=5, edge_features=0, classes=2)
     settings = Settings.named("bcos-gin", "ba2motif", changes={"hidden": 8})
@@ -164,7 +164,7 @@ def _model(folder: Path) -> tuple[Any, Any]:
 
 def checkpoints(folder: Path) -> Target:
     """Hostile ones: the digest in the card is made to fit whatever weights there are."""
-    from graphxai_data.checkpoint import CARD, WEIGHTS, load_checkpoint
+    from graphxai_data.training.checkpoint import CARD, WEIGHTS, load_checkpoint
 
     _model(folder)
 
@@ -183,8 +183,8 @@ def states(folder: Path) -> Target:
     """Of a training that was stopped: hostile ones, with a digest that fits."""
     import safetensors.torch
 
-    from graphxai_data import training_state
-    from graphxai_data.training_state import STATE, Epoch, TrainingState, begun_in
+    from graphxai_data.training import state as training_state
+    from graphxai_data.training.state import STATE, Epoch, TrainingState, begun_in
 
     model, card = _model(folder)
     state = TrainingState.fresh(model, 0.01)

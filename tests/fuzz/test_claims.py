@@ -107,7 +107,7 @@ from graphxai_data.files.raw import read_member
 from graphxai_data.recipe import Recipe, find, read_toml
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import Source
-from graphxai_data.training_state import begun_in
+from graphxai_data.training.state import begun_in
 from tests.fuzz.runner import bound_memory
 GOOD = {"format": FORMAT, "version": 1, "dataset": "d", "content_sha256": "0", "explainer": "e"}
 

@@ -23,7 +23,7 @@ from graphxai_data.files.raw import read_member
 from graphxai_data.generators.pattern_file import read_lists
 from graphxai_data.recipe import Recipe, find
 from graphxai_data.sources import Source
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 
 PACKAGE = Path(graphxai_data.__file__).parent
 ScoreFile = importlib.import_module("graphxai_data.explain.files").ScoreFile

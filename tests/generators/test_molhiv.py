@@ -20,7 +20,7 @@ from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS, Prover
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.metrics import roc_auc
 from graphxai_data.sources import Source
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 
 RAW = os.environ.get("GRAPHXAI_DATA_RAW")
 SMILES = [

@@ -14,7 +14,7 @@ from graphxai_data import GraphXAIDataset, build, evaluate
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 
 RAW = os.environ.get("GRAPHXAI_DATA_RAW")
 Files = dict[str, str]

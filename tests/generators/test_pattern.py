@@ -14,7 +14,7 @@ from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings import check as check_rings
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 
 PARAMS = Recipe.load("pattern").params
 

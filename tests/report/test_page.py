@@ -25,7 +25,7 @@ from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.report.page import write_report
 from graphxai_data.rings.verdict import Measurement, Verdict
-from graphxai_data.train import train
+from graphxai_data.training.train import train
 
 Cli = Callable[..., Result]
 NAMES = ["ba2motif", "dihalo", "mnist75sp-r23", "pattern"]

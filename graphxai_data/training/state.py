@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from graphxai_data.checkpoint import Card
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.toml import parse_table
+from graphxai_data.training.checkpoint import Card
 
 STATE = "training.safetensors"
 Scores = dict[str, float]

@@ -13,13 +13,14 @@ import pytest
 import torch
 from click.testing import Result
 
-import graphxai_data.train as train_module
+import graphxai_data.training.train as train_module
 from graphxai_data.building.build import build
-from graphxai_data.checkpoint import CARD, WEIGHTS, load_model, read_card
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.nn.zoo import Settings, Training
-from graphxai_data.train import (
+from graphxai_data.training.checkpoint import CARD, WEIGHTS, load_model, read_card
+from graphxai_data.training.state import STATE, Epoch
+from graphxai_data.training.train import (
     HISTORY,
     best_epoch,
     is_over,
@@ -27,7 +28,6 @@ from graphxai_data.train import (
     predictive_scores,
     train,
 )
-from graphxai_data.training_state import STATE, Epoch
 
 SMALL = {"epochs": 3, "batch_size": 16, "hidden": 8}
 

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from graphxai_data import GraphXAIDataset, explain
-from graphxai_data.checkpoint import WEIGHTS
 from graphxai_data.comparison import compare
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.nn import BcosGINE
 from graphxai_data.nn.zoo import Training
-from graphxai_data.objective import evidence, objective, training_loss
-from graphxai_data.train import train
-from graphxai_data.training_state import Epoch
+from graphxai_data.training.checkpoint import WEIGHTS
+from graphxai_data.training.loss import evidence, objective, training_loss
+from graphxai_data.training.state import Epoch
+from graphxai_data.training.train import train
 
 SMALL = {"epochs": 3, "batch_size": 16, "hidden": 8}
 

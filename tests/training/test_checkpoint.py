@@ -7,7 +7,10 @@ import torch
 
 from graphxai_data import load_model
 from graphxai_data.building.build import build
-from graphxai_data.checkpoint import (
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.nn.zoo import Settings, make_model
+from graphxai_data.training.checkpoint import (
     CARD,
     WEIGHTS,
     Card,
@@ -18,9 +21,6 @@ from graphxai_data.checkpoint import (
     read_card,
     save_checkpoint,
 )
-from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.nn.zoo import Settings, make_model
 
 SHAPE = Shape(in_features=5, edge_features=3, classes=4)
 

@@ -1,0 +1,1 @@
+"""Training: one loop, its loss, its state on disk, and checkpoints."""
