@@ -25,14 +25,14 @@ from sklearn.preprocessing import StandardScaler
 from torch_geometric.data import Data
 
 from graphxai_data import BatchLoader, GraphXAIDataset, evaluate
-from graphxai_data.comparison import usual_models
-from graphxai_data.faithfulness import retrained_accuracy
+from graphxai_data.evaluation.comparison import usual_models
+from graphxai_data.evaluation.faithfulness import retrained_accuracy
+from graphxai_data.evaluation.reproduce import EXPLAINED
+from graphxai_data.evaluation.score_sources import Truth
 from graphxai_data.metrics import Bools, Floats
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.nn.sums import Edges, sum_per_graph
 from graphxai_data.nn.zoo import Settings, make_model
-from graphxai_data.reproduce import EXPLAINED
-from graphxai_data.scores import Truth
 from graphxai_data.training.checkpoint import Shape
 
 PARTS: dict[str, Callable[[Bools], Bools]] = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphxai_data.datasets.loader import BatchLoader as BatchLoader
     from graphxai_data.datasets.on_disk import ShardedDataset as ShardedDataset
     from graphxai_data.datasets.stream import StreamedDataset as StreamedDataset
-    from graphxai_data.evaluate import evaluate as evaluate
+    from graphxai_data.evaluation.evaluate import evaluate as evaluate
     from graphxai_data.explain import explain as explain
     from graphxai_data.graphs.record import GraphRecord as GraphRecord
     from graphxai_data.graphs.shards import ShardReader as ShardReader
@@ -53,7 +53,7 @@ _HOME = {
     "ShardedDataset": "datasets.on_disk",
     "StreamedDataset": "datasets.stream",
     "build": "building.build",
-    "evaluate": "evaluate",
+    "evaluate": "evaluation.evaluate",
     "explain": "explain",
     "jaccard_at_k": "metrics",
     "load_model": "training.checkpoint",

@@ -25,8 +25,8 @@ from graphxai_data.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphxai_data.comparison import Report
     from graphxai_data.datasets.in_memory import GraphXAIDataset
+    from graphxai_data.evaluation.comparison import Report
 
 EXPLAINER_NAMES = (
     "bcos, bcos-contrast, bcos-folded, bcos-input-x-gradient, integrated-gradients, "
@@ -124,10 +124,10 @@ def evaluate(
     """
     import torch
 
-    from graphxai_data.comparison import compare
-    from graphxai_data.comparison import sweep as run_sweep
     from graphxai_data.datasets.in_memory import GraphXAIDataset
     from graphxai_data.errors import whole_number
+    from graphxai_data.evaluation.comparison import compare
+    from graphxai_data.evaluation.comparison import sweep as run_sweep
 
     if as_csv and as_json:
         raise InputError("--csv and --json: expected one of them")
@@ -164,7 +164,7 @@ def evaluate(
     if as_json or as_csv:
         click.echo(found.to_json() if as_json else found.to_csv(), nl=as_json)
         return
-    from graphxai_data.report import comparison_table as tables
+    from graphxai_data.evaluation import tables as tables
 
     device_used, threads_used = found.conditions["device"], found.conditions["threads"]
     click.echo(
@@ -183,7 +183,7 @@ def _scores_of_files(
     split: str,
     force: bool,
 ) -> "pd.DataFrame":
-    from graphxai_data.evaluate import evaluate as run_evaluate
+    from graphxai_data.evaluation.evaluate import evaluate as run_evaluate
     from graphxai_data.explain.files import ScoreFile
     from graphxai_data.explain.variants import variants_for
 
@@ -236,7 +236,7 @@ def _show_frame(frame: "pd.DataFrame", by: list[str], as_csv: bool, as_json: boo
     if as_json:
         click.echo(json.dumps(json.loads(flat.to_json(orient="records")), indent=2))
         return
-    from graphxai_data.report.comparison_table import with_deviation
+    from graphxai_data.evaluation.tables import with_deviation
 
     wanted = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_jaccard")
     columns = [column for column in wanted if column in flat]

@@ -75,9 +75,9 @@ def reproduce(
     import torch
 
     from graphxai_data.errors import whole_number
-    from graphxai_data.report.reproduction import report_text
-    from graphxai_data.reproduce import reproduce as run
-    from graphxai_data.reproduce_cells import PARTS
+    from graphxai_data.evaluation.reproduce import reproduce as run
+    from graphxai_data.evaluation.reproduce_cells import PARTS
+    from graphxai_data.evaluation.reproduction import report_text
 
     if threads is not None:
         torch.set_num_threads(whole_number("--threads", threads, 1, 4096))

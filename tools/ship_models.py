@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphxai_data import GraphXAIDataset
-from graphxai_data.evaluate import evaluate
+from graphxai_data.evaluation.evaluate import evaluate
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.report.model_card import model_card
 from graphxai_data.training.checkpoint import load_checkpoint, save_checkpoint

@@ -17,11 +17,11 @@ from torch import nn
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.sketch import Points, Sketch, sketch
+from graphxai_data.evaluation.reproduction import SCORES
 from graphxai_data.explain import explain
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.generators import generator_module
 from graphxai_data.metrics import as_array, checked_scores, jaccard_at_k
-from graphxai_data.report.reproduction import SCORES
 
 _SHOWN = 4
 # Of the lines of a double bond; a graph is some 300 wide.

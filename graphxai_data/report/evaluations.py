@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphxai_data.comparison import summary_of
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.comparison import summary_of
+from graphxai_data.evaluation.study import RESULTS, Row
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.manifest import Manifest
-from graphxai_data.study import RESULTS, Row
 from graphxai_data.training.checkpoint import CARD, Card, read_card
 
 

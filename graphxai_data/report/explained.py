@@ -15,19 +15,19 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from graphxai_data.comparison import summary_of
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
-from graphxai_data.evaluate import measured
+from graphxai_data.evaluation.comparison import summary_of
+from graphxai_data.evaluation.evaluate import measured
+from graphxai_data.evaluation.score_sources import Truth, scored_by, scored_from_file
+from graphxai_data.evaluation.study import Row, groups
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
 from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import jaccard_at_k
 from graphxai_data.report.evaluations import read_evaluations
-from graphxai_data.scores import Truth, scored_by, scored_from_file
-from graphxai_data.study import Row, groups
 from graphxai_data.training.checkpoint import (
     CARD,
     Card,

@@ -37,13 +37,13 @@ from graphxai_data.datasets.packed import (
 from graphxai_data.drawing.charts import class_chart, histogram
 from graphxai_data.drawing.sketch import SIDE
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.evaluation.tables import explanation_cells
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.recipe import Recipe, shipped_names
-from graphxai_data.report.comparison_table import explanation_cells
 from graphxai_data.report.explained import Explained, explained
 from graphxai_data.rings.plot import rings_plot
 from graphxai_data.rings.verdict import Measurement

@@ -17,12 +17,12 @@ from distributed import Client, LocalCluster
 from graphxai_data.building.build import build
 from graphxai_data.building.engine import WorkerDiedError, run
 from graphxai_data.building.engine import _dask_client as open_client
-from graphxai_data.comparison import compare
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.evaluation.comparison import compare
+from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.files.shipped import shipped
 from graphxai_data.recipe import read_toml
-from graphxai_data.study import RESULTS
 from graphxai_data.training.train import run_folder
 
 

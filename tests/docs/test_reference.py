@@ -12,7 +12,7 @@ import pytest
 
 import graphxai_data
 from graphxai_data.cli import main
-from graphxai_data.evaluate import evaluate
+from graphxai_data.evaluation.evaluate import evaluate
 from graphxai_data.explain.variants import chosen_variants
 from graphxai_data.generators import GENERATORS, generator_module
 from graphxai_data.graphs.layout import USUAL

@@ -19,11 +19,11 @@ from typing import Any
 
 import torch
 
-from graphxai_data import reproduce as reproduce_module
 from graphxai_data.building.build import build
-from graphxai_data.comparison import compare
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.reproduce import Budget, reproduce
+from graphxai_data.evaluation import reproduce as reproduce_module
+from graphxai_data.evaluation.comparison import compare
+from graphxai_data.evaluation.reproduce import Budget, reproduce
 from graphxai_data.training.train import train
 
 QUICK = {"epochs": 2, "batch_size": 16, "hidden": 8}

@@ -18,11 +18,11 @@ import pytest
 from graphxai_data.building.build import build
 from graphxai_data.building.engine import WorkerDiedError, run
 from graphxai_data.building.verify import verify
-from graphxai_data.comparison import compare
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.comparison import compare
+from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.files.disk import folder_lock, write_atomically
-from graphxai_data.study import RESULTS
 from tests.faults.conftest import SMALL, content_of
 
 HOLDER = """

@@ -225,7 +225,7 @@ def evaluations(folder: Path) -> Target:
     """What is kept of a model: damage means that it is measured anew."""
     from types import SimpleNamespace
 
-    from graphxai_data.study import _Kept
+    from graphxai_data.evaluation.study import _Kept
 
     manifest = SimpleNamespace(content_sha256="1" * 64)
     dataset, card = SimpleNamespace(manifest=manifest), SimpleNamespace(weights_sha256="2" * 64)

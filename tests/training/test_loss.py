@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from graphxai_data import GraphXAIDataset, explain
-from graphxai_data.comparison import compare
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.comparison import compare
 from graphxai_data.nn import BcosGINE
 from graphxai_data.nn.zoo import Training
 from graphxai_data.training.checkpoint import WEIGHTS

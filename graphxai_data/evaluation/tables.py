@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from graphxai_data.comparison import Comparison
+from graphxai_data.evaluation.comparison import Comparison
 
 HEADERS = (
     "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class J", "ms/graph",

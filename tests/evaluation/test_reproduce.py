@@ -7,11 +7,18 @@ import pytest
 from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, build, load_model
-from graphxai_data import reproduce as module
 from graphxai_data.drawing import graphs as figures
 from graphxai_data.errors import CheckFailedError, InputError
-from graphxai_data.reproduce import BUDGETS, Budget, reproduce
-from graphxai_data.reproduce_cells import PARTS, Cell, Reproduction, Results, Walk, sweep_rows
+from graphxai_data.evaluation import reproduce as module
+from graphxai_data.evaluation.reproduce import BUDGETS, Budget, reproduce
+from graphxai_data.evaluation.reproduce_cells import (
+    PARTS,
+    Cell,
+    Reproduction,
+    Results,
+    Walk,
+    sweep_rows,
+)
 from graphxai_data.training.checkpoint import read_card
 from tests.generators.test_nci1 import tu_files, written
 
@@ -251,7 +258,9 @@ def test_the_time_left_is_that_of_what_was_really_done(
     cells = [Cell("table 2", "ba2motif", "gin", seed) for seed in range(4)]
     told: list[float] = []
     clock = iter([0.0, 0.1, 10.0, 20.0, 20.0, 40.0, 40.0, 40.5])  # begin and end of each
-    monkeypatch.setattr("graphxai_data.reproduce_cells.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(
+        "graphxai_data.evaluation.reproduce_cells.time.monotonic", lambda: next(clock)
+    )
     walk = Walk(cells, {"ba2motif": dataset}, lambda _what, _done, _all, left: told.append(left))
     for cell in cells:
         with walk.step(cell):

@@ -21,9 +21,9 @@ import torch
 from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.evaluation.study import Row, Study
 from graphxai_data.explain.variants import chosen_variants
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
-from graphxai_data.study import Row, Study
 from graphxai_data.training.train import device_of, run_folder, train
 
 # The global generator of torch is seeded for a training: one at a time in a process, also where a

@@ -15,17 +15,17 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
-from graphxai_data.comparison import (
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.drawing.graphs import draw_explanations
+from graphxai_data.evaluation.comparison import (
     compare,
     deviation,
     paper_predictions,
     paper_sweep,
     summary_of,
 )
-from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.drawing.graphs import draw_explanations
-from graphxai_data.report.reproduction import SCORES
-from graphxai_data.study import Row, without_nan
+from graphxai_data.evaluation.reproduction import SCORES
+from graphxai_data.evaluation.study import Row, without_nan
 from graphxai_data.training.checkpoint import Card
 from graphxai_data.training.train import HISTORY, run_folder, train
 

@@ -9,16 +9,16 @@ from torch_geometric.utils import subgraph
 
 from graphxai_data import GraphXAIDataset, build
 from graphxai_data.errors import InputError
-from graphxai_data.faithfulness import (
+from graphxai_data.evaluation.faithfulness import (
     class_probabilities,
     fidelity,
     reduced,
     retrained_accuracy,
     sparsity_curves,
 )
+from graphxai_data.evaluation.score_sources import Truth
 from graphxai_data.nn import GIN
 from graphxai_data.nn.random import seeded
-from graphxai_data.scores import Truth
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, build, evaluate
-from graphxai_data.comparison import compare, paper_figures, sweep
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.comparison import compare, paper_figures, sweep
+from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.explain.files import ScoreFile
-from graphxai_data.study import RESULTS
 from graphxai_data.training.train import run_folder, train
 
 SMALL = {"epochs": 2, "hidden": 8}
@@ -296,6 +296,7 @@ def test_times_are_taken_again_under_other_conditions(
     before = run()
     assert run() == before
     monkeypatch.setattr(
-        "graphxai_data.study.conditions", lambda model: {"timed_on": "cpu", "timed_threads": 99}
+        "graphxai_data.evaluation.study.conditions",
+        lambda model: {"timed_on": "cpu", "timed_threads": 99},
     )
     assert run()["ms_per_graph"] != before["ms_per_graph"]

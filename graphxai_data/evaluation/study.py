@@ -15,13 +15,18 @@ from torch import nn
 
 from graphxai_data import __version__
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.evaluate import measured
+from graphxai_data.evaluation.evaluate import measured
+from graphxai_data.evaluation.faithfulness import (
+    fidelity,
+    highest,
+    retrained_accuracy,
+    sparsity_curves,
+)
+from graphxai_data.evaluation.score_sources import Scored, Truth, chosen_graphs, scored_by
+from graphxai_data.evaluation.timing import conditions, time_explainer
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant
-from graphxai_data.faithfulness import fidelity, highest, retrained_accuracy, sparsity_curves
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
-from graphxai_data.scores import Scored, Truth, chosen_graphs, scored_by
-from graphxai_data.timing import conditions, time_explainer
 from graphxai_data.training.checkpoint import Card, weights_digest
 
 log = logging.getLogger(__name__)

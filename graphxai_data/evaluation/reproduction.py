@@ -4,10 +4,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from graphxai_data.building.card import markdown_table
-from graphxai_data.report.comparison_table import number, with_deviation
+from graphxai_data.evaluation.tables import number, with_deviation
 
 if TYPE_CHECKING:
-    from graphxai_data.reproduce_cells import Reproduction
+    from graphxai_data.evaluation.reproduce_cells import Reproduction
 
 Row = dict[str, Any]
 # What the scores of predictions are called.
