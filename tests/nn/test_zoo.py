@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import graphxai_data.nn.zoo as zoo
-from graphxai_data.cli_evaluate import EXPLAINER_NAMES
-from graphxai_data.cli_train import MODEL_NAMES
+from graphxai_data.cli.evaluate import EXPLAINER_NAMES
+from graphxai_data.cli.train import MODEL_NAMES
 from graphxai_data.errors import InputError
 from graphxai_data.explain.variants import VARIANTS
 from graphxai_data.generators import GENERATORS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.console import Place, json_option, print_table, progress_bar, root_option
+from graphxai_data.cli.console import Place, json_option, print_table, progress_bar, root_option
 from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from graphxai_data.console import folder_argument, json_option, progress_bar
+from graphxai_data.cli.console import folder_argument, json_option, progress_bar
 from graphxai_data.files.urls import shown
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.console import console, folder_argument, json_option, print_table
+from graphxai_data.cli.console import console, folder_argument, json_option, print_table
 from graphxai_data.errors import whole_number
 from graphxai_data.files.urls import shown
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.cli_train import (
+from graphxai_data.cli.console import json_option, print_table, progress_bar
+from graphxai_data.cli.train import (
     MODEL_NAMES,
     SECONDS_BETWEEN_LINES,
     config_option,
@@ -19,7 +20,6 @@ from graphxai_data.cli_train import (
     parse_setting,
     training_options,
 )
-from graphxai_data.console import json_option, print_table, progress_bar
 from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,12 +12,7 @@ from typing import Any
 import click
 
 from graphxai_data import __version__
-from graphxai_data.cli_evaluate import evaluate
-from graphxai_data.cli_info import info, show_manifest, show_rings
-from graphxai_data.cli_report import report
-from graphxai_data.cli_reproduce import reproduce
-from graphxai_data.cli_train import train
-from graphxai_data.console import (
+from graphxai_data.cli.console import (
     folder_argument,
     json_option,
     parse_sources,
@@ -26,6 +21,11 @@ from graphxai_data.console import (
     root_option,
     source_option,
 )
+from graphxai_data.cli.evaluate import evaluate
+from graphxai_data.cli.info import info, show_manifest, show_rings
+from graphxai_data.cli.report import report
+from graphxai_data.cli.reproduce import reproduce
+from graphxai_data.cli.train import train
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 from graphxai_data.files.urls import inside, is_url, shown
 
@@ -222,7 +222,3 @@ def rings(
         show_rings(manifest.load_recipe(), found)
     if failures:
         raise CheckFailedError(f"{shown(folder)}: {'; '.join(failures)}")
-
-
-if __name__ == "__main__":
-    main()

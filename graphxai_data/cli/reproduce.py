@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from graphxai_data.cli_train import config_option, parse_seeds
-from graphxai_data.console import (
+from graphxai_data.cli.console import (
     Place,
     json_option,
     parse_sources,
@@ -16,6 +15,7 @@ from graphxai_data.console import (
     root_option,
     source_option,
 )
+from graphxai_data.cli.train import config_option, parse_seeds
 from graphxai_data.errors import InputError
 
 _SECONDS_BETWEEN_LINES = 30
