@@ -10,7 +10,8 @@ from torch_geometric.datasets import ExplainerDataset
 from torch_geometric.datasets.graph_generator import BAGraph
 
 from benchmarks.timing import best_seconds
-from graphxai_data.building.build import ShardTask, make_plan, make_shard
+from graphxai_data.building.build import ShardTask, make_shard
+from graphxai_data.building.plan import make_plan
 from graphxai_data.generators import ba2motif
 from graphxai_data.recipe import Recipe
 

@@ -9,7 +9,7 @@ import json
 from rdkit import Chem
 
 from benchmarks.timing import best_seconds
-from graphxai_data.building.build import make_plan, read_sources
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.generators import dihalo
 from graphxai_data.graphs.columns import unpack
 from graphxai_data.recipe import Recipe

@@ -9,7 +9,7 @@ import json
 import numpy as np
 
 from benchmarks.timing import best_seconds
-from graphxai_data.building.build import make_plan, read_sources
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.generators import mnist75sp
 from graphxai_data.generators.mnist75sp_proof import slic_superpixels
 from graphxai_data.generators.superpixels import superpixels

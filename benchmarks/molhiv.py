@@ -19,12 +19,12 @@ from ogb.io.read_graph_pyg import read_graph_pyg
 from torch_geometric.data import Data, InMemoryDataset
 
 from benchmarks.timing import best_seconds
-from graphxai_data.building.build import make_plan, read_sources
-from graphxai_data.files.raw import read_member
+from graphxai_data.building.plan import make_plan, read_sources
+from graphxai_data.files.raw import Source, read_member
 from graphxai_data.generators import molhiv, ogb_files
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.recipe import Recipe
-from graphxai_data.sources import Source, find_sources
+from graphxai_data.sources import find_sources
 
 
 def main() -> None:

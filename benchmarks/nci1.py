@@ -12,7 +12,7 @@ import numpy as np
 from torch_geometric.datasets import TUDataset
 
 from benchmarks.timing import best_seconds
-from graphxai_data.building.build import make_plan, read_sources
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.files.raw import read_member
 from graphxai_data.generators.nci1 import SOURCES, generate
 from graphxai_data.generators.tu_files import read_tu

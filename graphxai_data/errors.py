@@ -1,7 +1,9 @@
 """The errors a user can meet: each message says what, where, expected, got and the next step."""
 
+import difflib
 import math
 import operator
+from collections.abc import Collection, Iterable
 from numbers import Real
 
 
@@ -52,3 +54,19 @@ def finite_number(
         limits = limits or (f" of at least {low:g}" if math.isfinite(low) else "")
         raise InputError(f"{name}: expected a finite number{limits}, got {value!r}")
     return number
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the nearest known one, or all of them."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(known)}" if known else "none is known here"
+
+
+def known_name(what: str, name: str, known: Collection[str]) -> str:
+    """The name itself, or an `InputError` unless it is among the known ones."""
+    if name not in known:
+        raise InputError(f"unknown {what} '{name}'; {nearest(name, known)}")
+    return name

@@ -11,15 +11,20 @@ from graphxai_data import __version__
 from graphxai_data.errors import DamagedError, InputError, whole_number
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.shipped import shipped
-from graphxai_data.files.toml import parse_table
+from graphxai_data.files.toml import parse_table, read_toml
 from graphxai_data.files.urls import local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.shards import SCHEMA_VERSION
 from graphxai_data.graphs.summary import Summary
-from graphxai_data.recipe import Recipe, read_toml
+from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import MAX_SEED
 
 MANIFEST_NAME = "manifest.json"
+RINGS_NAME = "rings.json"
+PLOT_NAME = "rings.svg"
+PICTURE_NAME = "classes.svg"
+# What a build may have besides manifest and shards: small, and read again whenever it is needed.
+EXTRAS = ("README.md", "croissant.json", RINGS_NAME, PLOT_NAME, PICTURE_NAME)
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,17 @@ import dataclasses
 import hashlib
 import json
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, nearest
 from graphxai_data.files.shipped import shipped
-from graphxai_data.files.toml import nearest, parse_table
+from graphxai_data.files.toml import parse_table, read_toml, shown_path
 from graphxai_data.generators import generator_module
 
 # Statistics that a recipe may hold a build to, in its table [expected].
 EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")
-
-# Of a TOML file, and of a dotted key in it.
-_MOST_BYTES, _MOST_PARTS = 2**20, 200
 
 # What decides the bytes of a build. The rest (summary, expectations, claims) is said *about* them,
 # and may be corrected without making every existing build a stranger.
@@ -123,7 +119,7 @@ class Recipe:
     def load(cls, name_or_path: str | Path) -> "Recipe":
         """The recipe of a shipped dataset, or of a user's own TOML file."""
         path = find(name_or_path)
-        return cls.from_dict(read_toml(path), where=_shown(path))
+        return cls.from_dict(read_toml(path), where=shown_path(path))
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], where: str = "recipe") -> "Recipe":
@@ -179,25 +175,3 @@ def find(name_or_path: str | Path) -> Path:
 def shipped_names() -> list[str]:
     """Names of the datasets that come with the package."""
     return sorted(path.stem for path in shipped("recipes").glob("*.toml"))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The parsed file, or an `InputError` that says what is wrong with it."""
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{_shown(path)}: more than {_MOST_BYTES >> 20} MiB; shorten it")
-        text = path.read_text(encoding="utf-8")
-        # The parser's time grows with the square of the parts of a dotted key.
-        if any(piece.count(".") > _MOST_PARTS for piece in re.split(r"[\n=,\[\]{}]", text)):
-            raise InputError(f"{_shown(path)}: a key of more than {_MOST_PARTS} parts; shorten it")
-        return tomllib.loads(text)
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{_shown(path)}: not valid TOML: {error}") from None
-    except OSError as error:
-        raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from None
-
-
-def _shown(path: Path) -> str:
-    return f"recipes/{path.name}" if path.parent == shipped("recipes") else str(path)

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graphxai_data.building.cards import PICTURE_NAME
-from graphxai_data.building.staging import Order, difference
 from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
 from graphxai_data.files.disk import (
     explained_disk_errors,
@@ -24,17 +22,14 @@ from graphxai_data.files.disk import (
     publish,
     write_atomically,
 )
-from graphxai_data.files.store import Store, StoreError
+from graphxai_data.files.hashing import file_sha256
+from graphxai_data.files.shipped import cache_folder
+from graphxai_data.files.store import Store
 from graphxai_data.files.urls import inside, is_url, local_path, shown
-from graphxai_data.manifest import MANIFEST_NAME, Manifest, ShardEntry
-from graphxai_data.rings.plot import PLOT_NAME
-from graphxai_data.rings.verdict import RINGS_NAME
-from graphxai_data.sources import cache_folder, file_sha256
+from graphxai_data.manifest import EXTRAS, MANIFEST_NAME, Manifest, ShardEntry
 
 log = logging.getLogger(__name__)
 
-# What a build may have beside manifest and shards; small, and read anew whenever it is wanted.
-EXTRAS = ("README.md", "croissant.json", RINGS_NAME, PLOT_NAME, PICTURE_NAME)
 _STREAMS = 8  # files under way at a time: a store answers slowly, but many at once
 _TRIES = 4  # to read a build that is replaced meanwhile
 _CHUNK = 1 << 22
@@ -71,7 +66,7 @@ class RemoteBuild:
 
     def exists(self) -> bool:
         """Whether a whole build is published."""
-        return self._store.manifest() is not None
+        return self._store.read(MANIFEST_NAME) is not None
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -107,7 +102,7 @@ class RemoteBuild:
         ):
             finish_replacing(self.folder)
             for _ in range(_TRIES):
-                content = self._store.manifest()
+                content = self._store.read(MANIFEST_NAME)
                 if content is None:
                     raise InputError(
                         f"{self.folder}: not a graphxai-data build (no {MANIFEST_NAME} there); "
@@ -116,7 +111,7 @@ class RemoteBuild:
                 try:
                     self._fetch(content, extras, fresh)
                 except DamagedError:
-                    if self._store.manifest() == content:
+                    if self._store.read(MANIFEST_NAME) == content:
                         raise
                     continue  # it was replaced while it was read
                 return self.folder
@@ -163,6 +158,10 @@ class RemoteBuild:
         else:
             path.unlink(missing_ok=True)
 
+    def probe(self) -> None:
+        """An error unless something can be written there."""
+        self._store.probe()
+
     def strays(self) -> list[str]:
         """Sentences about shards at the URL that the manifest does not list."""
         listed = {entry.name for entry in Manifest.load(self.folder).shards}
@@ -172,49 +171,7 @@ class RemoteBuild:
             for name in sorted(set(found) - listed)
         ]
 
-    # Building and publishing
-
-    def built(
-        self, order: Order, make: Callable[[bool], Manifest], replace_existing: bool
-    ) -> Manifest:
-        """Build in the cache and publish, or keep what is published if it is the same and whole.
-
-        Args:
-            order: what is asked for.
-            make: builds into `root`; with True, also where something else is.
-            replace_existing: publish anew, whatever is there.
-        """
-        with self.named():
-            if self.exists() and not replace_existing:
-                measured = (self.fetch() / RINGS_NAME).exists()
-                manifest = make(False)
-                if not measured:
-                    self._complete(manifest)
-                return manifest
-            # Before hours of work: may anything be written there?
-            self._store.probe()
-            manifest = make(replace_existing or not self._begun(order))
-            self.publish(manifest, replace_existing=replace_existing)
-            return manifest
-
-    def _begun(self, order: Order) -> bool:
-        """Whether what the cache has, whole or not, is of this order: an upload that broke off."""
-        from graphxai_data.building.verify import verify
-
-        if not self.folder.exists():
-            return True
-        try:
-            return difference(Manifest.load(self.folder), order) is None and not verify(self.folder)
-        except GraphXAIDataError as error:
-            log.info("made again: %s", error)
-            return False
-
-    def _complete(self, manifest: Manifest) -> None:
-        """Publish what was measured just now of a build that was there without."""
-        try:
-            self.publish(manifest, EXTRAS)
-        except StoreError as error:  # as in a folder that one may only read
-            log.warning("not published: %s", error)
+    # Publishing
 
     def publish(
         self,
@@ -241,8 +198,8 @@ class RemoteBuild:
                     f"{self.folder}: another process has built something else here meanwhile; run "
                     "the same command again"
                 )
-            with self._store.explained(), self._store.marked(content) as mark:
-                there = self._store.manifest()
+            with self._store.explained(), self._store.marked(content, MANIFEST_NAME) as mark:
+                there = self._store.read(MANIFEST_NAME)
                 if there not in (None, content) and replace_existing:
                     self._store.delete(MANIFEST_NAME)
                 elif there not in (None, content):

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -14,12 +13,13 @@ from typing import Any
 
 import pooch
 
-from graphxai_data.errors import DamagedError, InputError, SourceMissingError
-from graphxai_data.files.raw import has_file, read_member
-from graphxai_data.files.shipped import shipped
-from graphxai_data.files.toml import nearest, parse_table
+from graphxai_data.errors import DamagedError, InputError, SourceMissingError, nearest
+from graphxai_data.files.hashing import file_sha256, folder_sha256
+from graphxai_data.files.raw import Source, has_file
+from graphxai_data.files.shipped import cache_folder, shipped
+from graphxai_data.files.toml import parse_table, read_toml
 from graphxai_data.generators import generator_module
-from graphxai_data.recipe import Recipe, read_toml
+from graphxai_data.recipe import Recipe
 
 log = logging.getLogger(__name__)
 
@@ -68,21 +68,6 @@ class SourceEntry:
     spdx: str = "MIT"
     of_members: bool = False
     elsewhere: str = ""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A raw input that is here and is what it should be.
-
-    Attributes:
-        id: its name in `data/sources.toml`, or "user's file".
-        path: where it lies.
-        sha256: of its bytes; of a folder, as `folder_sha256` has it.
-    """
-
-    id: str
-    path: Path
-    sha256: str
 
 
 def find_sources(
@@ -171,11 +156,6 @@ def fetch(entry: SourceEntry, members: tuple[str, ...] = ()) -> Path:
             "install graphxai-data again"
         )
     return path
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: $GRAPHXAI_DATA_CACHE, else the user's cache folder."""
-    return Path(os.environ.get("GRAPHXAI_DATA_CACHE") or pooch.os_cache("graphxai-data"))
 
 
 def download(entry: SourceEntry | Part, folder: Path, members: tuple[str, ...] = ()) -> Path:
@@ -275,21 +255,3 @@ def _form(members: tuple[str, ...], others: tuple[str, ...] = ()) -> str:
         return "FILE"
     either = f"; or with {', '.join(others)}" if others else ""
     return f"DIR, a folder or zip with {', '.join(members)}{either}"
-
-
-def folder_sha256(folder: Path, members: tuple[str, ...]) -> str:
-    """SHA-256 over the names and contents of some files of a folder, gzipped or not."""
-    digest = hashlib.sha256()
-    for name in members:
-        content = hashlib.sha256(read_member(folder, name)).hexdigest()
-        digest.update(f"{content}  {name}\n".encode())
-    return digest.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, read in pieces."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

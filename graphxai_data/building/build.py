@@ -8,14 +8,14 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from graphxai_data.building import engine as engines
-from graphxai_data.building.cards import PICTURE_NAME, write_cards
+from graphxai_data.building.at_url import build_at_url
+from graphxai_data.building.cards import write_cards
+from graphxai_data.building.finish import check_and_write
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.staging import (
     ORDER_NAME,
     Order,
@@ -25,7 +25,7 @@ from graphxai_data.building.staging import (
     refuse_foreign,
 )
 from graphxai_data.building.survey import survey
-from graphxai_data.errors import CheckFailedError, InputError, whole_number
+from graphxai_data.errors import CheckFailedError, whole_number
 from graphxai_data.files.disk import (
     explained_disk_errors,
     finish_replacing,
@@ -35,18 +35,23 @@ from graphxai_data.files.disk import (
 )
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
-from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader, shard_bytes
-from graphxai_data.graphs.splits import assign_splits
-from graphxai_data.manifest import Manifest, SourceRecord, shard_names, software_versions
+from graphxai_data.manifest import (
+    PICTURE_NAME,
+    RINGS_NAME,
+    Manifest,
+    SourceRecord,
+    shard_names,
+    software_versions,
+)
 from graphxai_data.recipe import Recipe
-from graphxai_data.rings.measure import check_and_write, measure_shards, required_failures
+from graphxai_data.remote import RemoteBuild
+from graphxai_data.rings.measure import measure_shards, required_failures
 from graphxai_data.rings.plot import write_measurement
-from graphxai_data.rings.verdict import RINGS_NAME
-from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
-from graphxai_data.sources import Source, find_sources
+from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED
+from graphxai_data.sources import find_sources
 
 log = logging.getLogger(__name__)
 
@@ -103,10 +108,9 @@ def build(
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
     if is_url(root):
-        from graphxai_data.remote import RemoteBuild
-
         there = RemoteBuild.at(root, recipe.name, order.seed)
-        return there.built(
+        return build_at_url(
+            there,
             order,
             lambda anew: build(
                 recipe, seed, there.root, jobs, engine, graphs, shard_size, rings, sources,
@@ -193,62 +197,6 @@ def _broken_promises(failures: list[str], order: Order) -> list[str]:
         log.warning("%s; let pass, since these are fewer graphs than the recipe's", failures[0])
         return []
     return failures
-
-
-def make_plan(
-    recipe: Recipe, seed: int, graphs: int, sources: dict[str, Source] | None = None
-) -> Plan:
-    """Class, group and split of every graph, settled before a graph is drawn.
-
-    Args:
-        recipe: of the dataset.
-        seed: decides the splits.
-        graphs: how many.
-        sources: needed where classes come with a source.
-    """
-    generator, fractions = generator_module(recipe.generator), recipe.splits.fractions
-    draws = rng_for(seed, f"{recipe.name}/splits")
-    try:
-        if plans_from_sources(recipe):
-            label, group, split = generator.plan_from_sources(
-                recipe.params, fractions, graphs, sources, draws
-            )
-        else:
-            label, group = generator.plan(recipe.params, graphs)
-            strata = _whole_strata(recipe, graphs)
-            split = assign_splits(label if strata is None else strata, group, fractions, draws)
-        return Plan(np.arange(graphs, dtype=np.int64), label, group, split)
-    except MemoryError:
-        raise InputError(
-            f"graphs: the plan of {graphs} graphs does not fit into memory; "
-            "build fewer, or several seeds"
-        ) from None
-
-
-def _whole_strata(recipe: Recipe, graphs: int) -> Ints | None:
-    """What every split has its share of beside classes, where those shares are whole numbers."""
-    generator = generator_module(recipe.generator)
-    if not hasattr(generator, "strata"):
-        return None
-    strata: Ints = generator.strata(recipe.params, graphs)
-    shares = np.outer(np.bincount(strata), recipe.splits.fractions)
-    return strata if np.allclose(shares, shares.round(), rtol=0, atol=1e-9) else None
-
-
-def plans_from_sources(recipe: Recipe) -> bool:
-    """Whether classes come with a source, so that without it nothing is known of a graph."""
-    return hasattr(generator_module(recipe.generator), "plan_from_sources")
-
-
-def read_sources(
-    plan: Plan, recipe: Recipe, sources: dict[str, Source], seed: int
-) -> tuple[Plan, dict[str, dict[str, int]]]:
-    """The plan with what each graph is made from; for each source, what was rejected and why."""
-    if not sources:
-        return plan, {}
-    generator = generator_module(recipe.generator)
-    raw, rejected = generator.read(recipe.params, sources, plan.group, seed)
-    return replace(plan, raw=raw), rejected
 
 
 class ShardTask(NamedTuple):

@@ -6,9 +6,9 @@ import numpy as np
 
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES
-from graphxai_data.manifest import Manifest
+from graphxai_data.manifest import PLOT_NAME, Manifest
 from graphxai_data.recipe import Recipe
-from graphxai_data.rings.plot import PLOT_NAME, kind_of_mode
+from graphxai_data.rings.plot import kind_of_mode
 from graphxai_data.rings.verdict import Measurement
 
 

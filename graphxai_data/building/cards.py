@@ -5,11 +5,9 @@ from pathlib import Path
 from graphxai_data.building.card import data_card
 from graphxai_data.building.croissant import croissant
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.manifest import Manifest
+from graphxai_data.manifest import PICTURE_NAME, Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings.verdict import Measurement
-
-PICTURE_NAME = "classes.svg"
 
 
 def write_cards(

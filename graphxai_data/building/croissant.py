@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from graphxai_data.files.hashing import file_sha256
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
-from graphxai_data.sources import file_sha256, registry
+from graphxai_data.sources import registry
 
 _CONTEXT = {
     "@language": "en",

@@ -7,13 +7,15 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphxai_data.building.verify import verify
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import sweep, write_atomically
+from graphxai_data.files.raw import Source
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
-from graphxai_data.sources import Source, registry
+from graphxai_data.sources import registry
 
 log = logging.getLogger(__name__)
 
@@ -122,8 +124,6 @@ def difference(manifest: Manifest, order: Order) -> str | None:
 
 def keep_if_same(folder: Path, order: Order) -> Manifest:
     """The manifest of the build that is there already, if it is the one asked for and whole."""
-    from graphxai_data.building.verify import verify
-
     manifest = Manifest.load(folder)
     if other := difference(manifest, order):
         raise InputError(f"{folder}: holds {other}; remove it or choose another --root")

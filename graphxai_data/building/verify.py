@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from graphxai_data.building.build import make_plan, plans_from_sources, read_sources
+from graphxai_data.building.plan import make_plan, plans_from_sources, read_sources
 from graphxai_data.building.survey import survey
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.digest import widened
@@ -17,9 +18,10 @@ from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest, reference_digest
 from graphxai_data.recipe import Recipe
+from graphxai_data.remote import verified
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.seeds import rng_for, spread
-from graphxai_data.sources import Source, find_source, refuse_unknown_sources, registry
+from graphxai_data.sources import find_source, refuse_unknown_sources, registry
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +47,6 @@ def verify(
         InputError: the folder is not a build at all.
     """
     if is_url(folder):
-        from graphxai_data.remote import verified
-
         return verified(folder, lambda copy: verify(copy, full, sources))
     folder = local_path(folder)
     try:

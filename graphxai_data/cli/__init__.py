@@ -68,7 +68,8 @@ main.add_command(info)
 @json_option
 def list_command(as_json: bool) -> None:
     """Show the datasets that can be built."""
-    from graphxai_data.recipe import find, read_toml, shipped_names
+    from graphxai_data.files.toml import read_toml
+    from graphxai_data.recipe import find, shipped_names
 
     rows = []
     for name in shipped_names():
@@ -201,9 +202,9 @@ def rings(
     Trains a GIN on every mode of the graphs; a check that was stopped goes on where it was. Writes
     rings.json and rings.svg into DIR, and the data card anew.
     """
-    from graphxai_data.manifest import Manifest
-    from graphxai_data.remote import EXTRAS, opened
-    from graphxai_data.rings.measure import check_and_write
+    from graphxai_data.building.finish import check_and_write
+    from graphxai_data.manifest import EXTRAS, Manifest
+    from graphxai_data.remote import opened
 
     wishes = {"runs": runs, "graphs": graphs, "epochs": epochs}
     options = {name: value for name, value in wishes.items() if value is not None}

@@ -21,8 +21,7 @@ from graphxai_data.datasets.collate import (
     is_text,
     node_counter,
 )
-from graphxai_data.errors import InputError, whole_number
-from graphxai_data.files.toml import nearest
+from graphxai_data.errors import InputError, nearest, whole_number
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
 
 _NUMPY_TYPES = {

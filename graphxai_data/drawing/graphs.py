@@ -1,8 +1,6 @@
-"""The paper's figures as PNG and SVG: sensitivity to B, and explanations beside the truth."""
+"""One graph as a picture: its rationale, or the scores of its nodes."""
 
 import io
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -12,88 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import TwoSlopeNorm, to_rgba_array
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from torch import nn
 
-from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.sketch import Points, Sketch, sketch
-from graphxai_data.evaluation.reproduction import SCORES
-from graphxai_data.explain import explain
-from graphxai_data.files.disk import write_atomically
-from graphxai_data.generators import generator_module
-from graphxai_data.metrics import as_array, checked_scores, jaccard_at_k
+from graphxai_data.metrics import as_array, checked_scores
 
-_SHOWN = 4
 # Of the lines of a double bond; a graph is some 300 wide.
 _BETWEEN_LINES = 4.0
 _RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
-_COLOURS = {
-    "ba2motif": "#1b6ca8", "nci1": "#5aae61", "dihalo": "#b2182b", "molhiv": "#9970ab",
-}  # fmt: skip
 # How bright red, green and blue are.
 _LUMINANCE = np.array([0.299, 0.587, 0.114])
 # Text stays text, and no file tells when it was drawn: the same figure has the same bytes.
-_STYLE: Any = {"svg.hashsalt": "graphxai-data", "svg.fonttype": "none", "font.size": 9}
-_NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
-
-
-def draw_sweep(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
-    """Predictions and AUROC of explanations over B, a panel each; the paper's are dashed."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(8, 3.6), layout="constrained")
-        panels = figure.subplots(1, 2)
-        for dataset in dict.fromkeys(row["dataset"] for row in rows):
-            of_dataset = [row for row in rows if row["dataset"] == dataset]
-            predictions = of_dataset[0]["predictions"]
-            for axes, key in zip(panels, (predictions, "auroc"), strict=True):
-                if key in of_dataset[0]:
-                    _draw_sweep_of(axes, of_dataset, key, f"{dataset} ({SCORES[predictions]})")
-        ticks = sorted({row["b"] for row in rows})
-        for axes, title in zip(panels, ("Predictions", "AUROC of explanations"), strict=True):
-            axes.set(title=title, xlabel="B", ylim=(0, 1.05), xticks=ticks)
-            axes.grid(alpha=0.3)
-        lines, names = panels[0].get_legend_handles_labels()
-        paper = Line2D([], [], color="#444444", marker="x", linestyle="--")
-        figure.legend([*lines, paper], [*names, "the paper"], loc="outside lower center",
-                      ncols=3, fontsize=8)  # fmt: skip
-        return _save(figure, folder, "sensitivity-to-b")
-
-
-def _draw_sweep_of(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, name: str) -> None:
-    """One score of a dataset over B, and the paper's."""
-    b, colour = [row["b"] for row in rows], _COLOURS.get(rows[0]["dataset"], "#444444")
-    deviation = np.nan_to_num([row[f"{key}_std"] for row in rows])
-    axes.errorbar(
-        b, [row[key] for row in rows], deviation, color=colour, marker="o", capsize=3, label=name
-    )
-    axes.plot(b, [row[f"{key}_paper"] for row in rows], color=colour, marker="x", linestyle="--")
-
-
-def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) -> list[str]:
-    """The first test graph of some classes: its rationale above, a B-cos model's map below."""
-    recipe = dataset.manifest.load_recipe()
-    names = generator_module(recipe.generator).class_names(recipe.params)
-    test = dataset[dataset.get_idx_split()["test"]]
-    label = [int(data.y) for data in test]
-    shown = [label.index(c) for c in sorted(set(label))[:_SHOWN]]
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(3 * len(shown), 6), layout="constrained")
-        grid = figure.subplots(2, len(shown), squeeze=False)
-        for column, i in enumerate(shown):
-            data = test[i]
-            found = explain(model, data)
-            assert found.target is not None  # noqa: S101 - a model was given
-            scores, truth = found.node_scores.detach().numpy(), data.node_mask.numpy()
-            jaccard = jaccard_at_k(scores, truth)
-            predicted = names[int(found.target[0])]
-            above, below = grid[:, column]
-            draw_graph(above, data, np.where(truth, 1.0, 0.0), truth)
-            above.set_title(f"{names[label[i]]}")
-            draw_graph(below, data, scores, None)
-            below.set_xlabel(f"Jaccard@k {jaccard:.2f}\npredicted: {predicted}")
-        grid[0, 0].set_ylabel("ground truth")
-        grid[1, 0].set_ylabel("B-cos contributions")
-        return _save(figure, folder, f"qualitative-{dataset.name}")
+STYLE: Any = {"svg.hashsalt": "graphxai-data", "svg.fonttype": "none", "font.size": 9}
+NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
 class Drawing(Figure):
@@ -101,8 +29,8 @@ class Drawing(Figure):
 
     def _repr_svg_(self) -> str:
         content = io.StringIO()
-        with mpl.rc_context(_STYLE):
-            self.savefig(content, format="svg", metadata=_NO_DATE["svg"])
+        with mpl.rc_context(STYLE):
+            self.savefig(content, format="svg", metadata=NO_DATE["svg"])
         return content.getvalue()
 
 
@@ -119,7 +47,7 @@ def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
     if scores is not None:
         whole = np.array([0, data.num_nodes])
         panels.append((title or "scores", checked_scores(as_array(scores), whole, "scores")))
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Drawing(figsize=(3.4 * len(panels), 3.6), layout="constrained")
         grid = figure.subplots(1, len(panels), squeeze=False)
         for axes, (above, found) in zip(grid[0], panels, strict=True):
@@ -197,13 +125,3 @@ def _bonds(points: Points, found: Sketch) -> list[Points]:
 
 def _on_cpu(data: Any, key: str) -> npt.NDArray[Any] | None:
     return data[key].cpu().numpy() if key in data else None
-
-
-def _save(figure: Figure, folder: Path, name: str) -> list[str]:
-    files = []
-    for kind in ("png", "svg"):
-        content = io.BytesIO()
-        figure.savefig(content, format=kind, dpi=150, metadata=_NO_DATE[kind])
-        write_atomically(folder / f"{name}.{kind}", content.getvalue())
-        files.append(f"{name}.{kind}")
-    return files

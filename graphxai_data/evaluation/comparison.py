@@ -24,12 +24,11 @@ import torch
 from graphxai_data import __version__
 from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.errors import InputError, known_name, whole_number
 from graphxai_data.evaluation.study import Row, Study, groups, without_nan
 from graphxai_data.evaluation.workers import measure_models
 from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, variants_for
 from graphxai_data.files.disk import explained_disk_errors
-from graphxai_data.files.toml import known_name
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training.checkpoint import Shape

@@ -19,9 +19,9 @@ import torch
 from graphxai_data import __version__
 from graphxai_data.building.build import build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.drawing.graphs import draw_sweep
-from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError
+from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError, known_name
 from graphxai_data.evaluation.comparison import checked_seeds, paper_sweep, usual_models
+from graphxai_data.evaluation.paper_figures import draw_sweep
 from graphxai_data.evaluation.reproduce_cells import (
     PARTS,
     Cell,
@@ -33,7 +33,6 @@ from graphxai_data.evaluation.reproduce_cells import (
 )
 from graphxai_data.evaluation.reproduction import report_text
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
-from graphxai_data.files.toml import known_name
 from graphxai_data.files.urls import inside
 from graphxai_data.nn.zoo import CONFIGURATIONS
 from graphxai_data.recipe import Recipe

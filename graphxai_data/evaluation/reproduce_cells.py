@@ -16,7 +16,6 @@ import numpy as np
 from torch import nn
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.drawing.graphs import draw_explanations
 from graphxai_data.evaluation.comparison import (
     compare,
     deviation,
@@ -24,6 +23,7 @@ from graphxai_data.evaluation.comparison import (
     paper_sweep,
     summary_of,
 )
+from graphxai_data.evaluation.paper_figures import draw_explanations
 from graphxai_data.evaluation.reproduction import SCORES
 from graphxai_data.evaluation.study import Row, without_nan
 from graphxai_data.training.checkpoint import Card

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, nearest
 from graphxai_data.explain.attention import attention
 from graphxai_data.explain.base import (
     ROWS,
@@ -33,7 +33,6 @@ from graphxai_data.explain.trivial import (
     intensity,
     random_scores,
 )
-from graphxai_data.files.toml import nearest
 
 __all__ = [
     "METHODS",

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from torch import nn
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, nearest
 from graphxai_data.explain.base import RULES, Rule
-from graphxai_data.files.toml import nearest
 from graphxai_data.nn.bcos import DynamicLinear
 from graphxai_data.nn.bcos_gin import BcosGINE
 from graphxai_data.nn.gin import DeepSets

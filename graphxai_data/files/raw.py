@@ -4,12 +4,28 @@ import lzma
 import re
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from graphxai_data.errors import InputError
 
 MAX_BYTES = 512 * 2**20
 _NOT_ZERO = re.compile(rb"[^\0]")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A raw input that is here and is what it should be.
+
+    Attributes:
+        id: its name in `data/sources.toml`, or "user's file".
+        path: where it lies.
+        sha256: of its bytes; of a folder, as `folder_sha256` has it.
+    """
+
+    id: str
+    path: Path
+    sha256: str
 
 
 def read_bytes(path: Path) -> bytes:

@@ -18,7 +18,6 @@ from typing import Any
 
 from graphxai_data.errors import GraphXAIDataError, InputError
 from graphxai_data.files.urls import shown
-from graphxai_data.manifest import MANIFEST_NAME
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class Store:
         return digest.digest() == hashlib.sha256(content).digest()
 
     @contextmanager
-    def marked(self, content: bytes) -> Iterator[str]:
+    def marked(self, content: bytes, last: str) -> Iterator[str]:
         """Hold the right to publish; gives the folder of temporary keys, whose name is the mark."""
         digest = hashlib.sha256(content).hexdigest()[:16]
         mark = f"{self._path}/.upload-{digest}-{secrets.token_hex(8)}"
@@ -118,7 +117,7 @@ class Store:
         except GraphXAIDataError:
             raise
         except Exception:  # such as a key that a publisher of the same build took away meanwhile
-            if self.manifest() != content:
+            if self.read(last) != content:
                 raise
             log.info("%s was published by another process", shown(self.url))
         finally:
@@ -158,12 +157,12 @@ class Store:
             self._fs.pipe_file(key, b"graphxai-data")
             self.remove(key)
 
-    def manifest(self) -> bytes | None:
-        """The manifest that is published, or None."""
+    def read(self, name: str) -> bytes | None:
+        """Content of a file, or None if there is none."""
         with self.explained():
             self._fs.invalidate_cache()
             try:
-                return bytes(self._fs.cat_file(f"{self._path}/{MANIFEST_NAME}"))
+                return bytes(self._fs.cat_file(f"{self._path}/{name}"))
             except FileNotFoundError as error:
                 if "bucket does not exist" in str(error):  # nor is there anything else
                     raise

@@ -1,32 +1,22 @@
 """From a TOML table to a frozen dataclass; unknown and missing keys and wrong types are errors."""
 
 import dataclasses
-import difflib
+import re
 import sys
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, nearest
+from graphxai_data.files.shipped import shipped
 
 T = TypeVar("T")
 
-
-def nearest(name: str, known: typing.Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the nearest known one, or all of them."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"known: {', '.join(known)}" if known else "none is known here"
-
-
-def known_name(what: str, name: str, known: typing.Collection[str]) -> str:
-    """The name itself, or an `InputError` unless it is among the known ones."""
-    if name not in known:
-        raise InputError(f"unknown {what} '{name}'; {nearest(name, known)}")
-    return name
+# Of a TOML file, and of a dotted key in it.
+_MOST_BYTES, _MOST_PARTS = 2**20, 200
 
 
 def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
@@ -111,3 +101,28 @@ def _show(value: object) -> str:
     huge = isinstance(value, int) and abs(value) > 10**60
     text = "a huge number" if huge else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The parsed file, or an `InputError` that says what is wrong with it."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{shown_path(path)}: more than {_MOST_BYTES >> 20} MiB; shorten it")
+        text = path.read_text(encoding="utf-8")
+        # The parser's time grows with the square of the parts of a dotted key.
+        if any(piece.count(".") > _MOST_PARTS for piece in re.split(r"[\n=,\[\]{}]", text)):
+            raise InputError(
+                f"{shown_path(path)}: a key of more than {_MOST_PARTS} parts; shorten it"
+            )
+        return tomllib.loads(text)
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{shown_path(path)}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise InputError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
+
+
+def shown_path(path: Path) -> str:
+    """How errors name a file: a shipped recipe by its short name."""
+    return f"recipes/{path.name}" if path.parent == shipped("recipes") else str(path)

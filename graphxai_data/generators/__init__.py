@@ -33,8 +33,7 @@ A generator module has
 import importlib
 from types import ModuleType
 
-from graphxai_data.errors import InputError
-from graphxai_data.files.toml import nearest
+from graphxai_data.errors import InputError, nearest
 
 GENERATORS = {
     "ba2motif": "graphxai_data.generators.ba2motif",

@@ -15,6 +15,7 @@ import numpy as np
 from rdkit import Chem
 
 from graphxai_data.errors import CheckFailedError
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.dihalo_graft import (
     PLACES,
     RATIONALE_ATOMS,
@@ -29,7 +30,6 @@ from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_n
 from graphxai_data.graphs.findings import Findings
 from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, rng_for
-from graphxai_data.sources import Source
 
 SOURCES: dict[str, tuple[str, ...]] = {"zinc": ()}
 HALOGENS = frozenset({"F", "Cl", "Br", "I"})

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.mnist75sp_proof import Prover as Prover
 from graphxai_data.generators.mnist_images import (
     CLASSES,
@@ -29,7 +30,6 @@ from graphxai_data.graphs.findings import Findings
 from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.graphs.splits import split_sizes, stratified_order
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
-from graphxai_data.sources import Source
 
 SOURCES: dict[str, tuple[str, ...]] = {"mnist": IDX_FILES}
 

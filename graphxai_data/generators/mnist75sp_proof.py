@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy import ndimage
 from scipy.spatial.distance import cdist
 
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.mnist_images import SIDE, read_digits
 from graphxai_data.graphs.record import GraphRecord
-from graphxai_data.sources import Source
 
 if TYPE_CHECKING:
     from graphxai_data.generators.mnist75sp import Params

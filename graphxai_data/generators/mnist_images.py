@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.raw import has_file, read_member
+from graphxai_data.files.raw import Source, has_file, read_member
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.seeds import rng_for
-from graphxai_data.sources import Source
 
 SIDE = 28
 CLASSES = 10

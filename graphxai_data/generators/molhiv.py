@@ -19,14 +19,13 @@ import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.numbers import read_numbers
-from graphxai_data.files.raw import has_file, read_member
+from graphxai_data.files.raw import Source, has_file, read_member
 from graphxai_data.generators import ogb_files
 from graphxai_data.generators.molhiv_proof import Prover as Prover
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
 from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
-from graphxai_data.sources import Source
 
 CLASSES = 2
 TABLE = "hiv.csv"

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphxai_data.files.raw import has_file, read_member
+from graphxai_data.files.raw import Source, has_file, read_member
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
-from graphxai_data.sources import Source
 
 
 class Prover:

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.nci1_proof import Prover as Prover
 from graphxai_data.generators.tu_files import TUGraphs, read_tu, tu_files
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.graphs.splits import assign_splits, stratified_order
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
-from graphxai_data.sources import Source
 
 FILES = "NCI1"
 CLASSES = 2

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from graphxai_data.files.raw import read_member
+from graphxai_data.files.raw import Source, read_member
 from graphxai_data.graphs.record import GraphRecord
-from graphxai_data.sources import Source
 
 
 class Prover:

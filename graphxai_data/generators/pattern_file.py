@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.graphs.record import SPLIT_NAMES
-from graphxai_data.sources import Source
 
 _EXPECTED = "expected PATTERN_v2.pt, three lists of graphs, as PyG's GNNBenchmarkDataset loads it"
 

@@ -8,8 +8,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from graphxai_data.files.raw import Source
 from graphxai_data.graphs.record import GraphRecord
-from graphxai_data.sources import Source
 
 
 class Prover:

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.pattern_file import read_lists, tensor_of
 from graphxai_data.generators.pattern_published_proof import Prover as Prover
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Feature, Plan, Schema
 from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
-from graphxai_data.sources import Source
 
 CLASSES = 2
 SOURCES: dict[str, tuple[str, ...]] = {"pattern": ()}

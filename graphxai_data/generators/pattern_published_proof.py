@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.pattern_file import read_lists
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
-from graphxai_data.sources import Source
 
 
 class Prover:

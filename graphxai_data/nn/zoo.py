@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from torch import nn
 
-from graphxai_data.errors import InputError, finite_number, whole_number
-from graphxai_data.files.toml import known_name, nearest, parse_table
+from graphxai_data.errors import InputError, finite_number, known_name, nearest, whole_number
+from graphxai_data.files.toml import parse_table
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
 from graphxai_data.nn.gin import GIN, GINE, DeepSets
 from graphxai_data.nn.gsat import GSAT

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from graphxai_data.errors import InputError
-from graphxai_data.files.toml import nearest
+from graphxai_data.errors import InputError, nearest
 from graphxai_data.graphs.columns import Ints, pointers
 
 Floats = npt.NDArray[np.float64]

@@ -1,16 +1,13 @@
 """Measure the RINGS principles of a build or a dataset, quickly or in full."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graphxai_data.building.cards import write_cards
 from graphxai_data.errors import InputError, whole_number
-from graphxai_data.files.disk import explained_disk_errors
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
-from graphxai_data.rings.plot import write_measurement
+from graphxai_data.remote import opened
 from graphxai_data.rings.quick import quick_check
 from graphxai_data.rings.sample import Sample, sample_build, sample_dataset
 from graphxai_data.rings.verdict import Claims, Measurement
@@ -41,8 +38,6 @@ def check(
             raise InputError(f"the {depth} check takes no option '{option}'; it takes {takes}")
     if not isinstance(dataset_or_folder, str | Path):
         return _measure(sample_dataset(dataset_or_folder), depth, seed, **options)
-    from graphxai_data.remote import opened  # it publishes what is written here
-
     with opened(dataset_or_folder) as (folder, _):
         manifest = Manifest.load(folder)
         return measure_shards(folder, manifest, manifest.load_recipe(), depth, seed, **options)
@@ -60,25 +55,6 @@ def measure_shards(
     found = _measure(sample_build(folder, manifest), depth, seed, **options)
     claimed = Claims(recipe.rings.claimed_p1, recipe.rings.claimed_p2)
     return replace(found, claimed=claimed, content_sha256=manifest.content_sha256)
-
-
-def check_and_write(
-    folder: Path,
-    depth: Literal["quick", "full"],
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-    **options: Any,
-) -> tuple[Measurement, list[str]]:
-    """Measure a build, write the result and its card, and say which required principles fail."""
-    manifest = Manifest.load(folder)
-    recipe = manifest.load_recipe()
-    if depth == "full":
-        options |= {"progress": progress, "resume": folder / ".rings.partial.json"}
-    found = measure_shards(folder, manifest, recipe, depth, seed, **options)
-    with explained_disk_errors(folder):
-        write_measurement(folder, found)
-        write_cards(folder, manifest, recipe, found)
-    return found, required_failures(found, recipe)
 
 
 def required_failures(found: Measurement, recipe: Recipe) -> list[str]:

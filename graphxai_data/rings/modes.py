@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.errors import InputError
-from graphxai_data.files.toml import nearest
+from graphxai_data.errors import InputError, nearest
 from graphxai_data.graphs.columns import Ints, pointers
 from graphxai_data.seeds import Draws, below, uniform
 

@@ -8,8 +8,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
-from graphxai_data.errors import InputError
-from graphxai_data.files.toml import nearest
+from graphxai_data.errors import InputError, nearest
 from graphxai_data.rings.modes import MODES, Graphs, in_mode, tidy_edges
 from graphxai_data.seeds import rng_for
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from graphxai_data.files.disk import write_atomically
+from graphxai_data.manifest import PLOT_NAME
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
 from graphxai_data.rings.verdict import CONTROL, Measurement
 
-PLOT_NAME = "rings.svg"
 _LEFT, _WIDTH, _ROW = 210, 420, 26
 _COLOURS = {"original": "#1b6ca8", "structure-free": "#d9822b", "feature-free": "#7a4ea3"}
 

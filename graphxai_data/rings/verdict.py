@@ -20,10 +20,10 @@ import numpy as np
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.toml import parse_table
+from graphxai_data.manifest import RINGS_NAME
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
 from graphxai_data.rings.permutation_tests import ALPHA, Comparison, separability
 
-RINGS_NAME = "rings.json"
 PROBES = ("pooled_features", "degree_histogram", "sizes")
 # The control: the original with labels dealt out anew, so that nothing can be learnt.
 CONTROL = "shuffled_labels"

@@ -14,12 +14,11 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import DamagedError, InputError, nearest
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.shipped import shipped
-from graphxai_data.files.toml import nearest, parse_table
+from graphxai_data.files.toml import parse_table, read_toml
 from graphxai_data.nn.zoo import Training, make_model
-from graphxai_data.recipe import read_toml
 
 WEIGHTS, CARD = "weights.safetensors", "model.toml"
 

@@ -16,9 +16,10 @@ from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import DiskFullError
 from graphxai_data.files.shipped import shipped
+from graphxai_data.files.toml import read_toml
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
-from graphxai_data.recipe import Recipe, read_toml
+from graphxai_data.recipe import Recipe
 from tests.conftest import offline_names, run_python
 
 REFERENCE = read_toml(shipped("data") / "digests.toml")

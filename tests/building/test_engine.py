@@ -22,7 +22,7 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.evaluation.comparison import compare
 from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.files.shipped import shipped
-from graphxai_data.recipe import read_toml
+from graphxai_data.files.toml import read_toml
 from graphxai_data.training.train import run_folder
 
 

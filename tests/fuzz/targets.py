@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from graphxai_data.building.build import build, make_plan, read_sources
+from graphxai_data.building.build import build
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.recipe import Recipe, find, shipped_names
 from graphxai_data.sources import find_sources
 

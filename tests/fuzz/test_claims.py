@@ -104,9 +104,10 @@ from graphxai_data.generators.mnist_images import _read_idx
 from graphxai_data.generators.molecule_pool import read_molecules, select_backgrounds
 from graphxai_data.generators.pattern_file import read_lists
 from graphxai_data.files.raw import read_member
-from graphxai_data.recipe import Recipe, find, read_toml
+from graphxai_data.recipe import Recipe, find
+from graphxai_data.files.toml import read_toml
 from graphxai_data.seeds import rng_for
-from graphxai_data.sources import Source
+from graphxai_data.files.raw import Source
 from graphxai_data.training.state import begun_in
 from tests.fuzz.runner import bound_memory
 GOOD = {"format": FORMAT, "version": 1, "dataset": "d", "content_sha256": "0", "explainer": "e"}

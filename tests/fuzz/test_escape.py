@@ -19,10 +19,9 @@ from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
-from graphxai_data.files.raw import read_member
+from graphxai_data.files.raw import Source, read_member
 from graphxai_data.generators.pattern_file import read_lists
 from graphxai_data.recipe import Recipe, find
-from graphxai_data.sources import Source
 from graphxai_data.training.train import train
 
 PACKAGE = Path(graphxai_data.__file__).parent

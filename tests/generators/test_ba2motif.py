@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphxai_data.building.build import make_plan
+from graphxai_data.building.plan import make_plan
 from graphxai_data.generators import ba2motif
 from graphxai_data.generators.ba2motif import MOTIFS, Params
 from graphxai_data.graphs.columns import unpack

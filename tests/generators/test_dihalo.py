@@ -13,7 +13,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from graphxai_data.building.build import build, make_plan, read_sources
+from graphxai_data.building.build import build
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.generators import dihalo, dihalo_graft

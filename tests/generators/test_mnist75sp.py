@@ -8,7 +8,8 @@ import torch
 from torch_geometric.loader import DataLoader
 
 from graphxai_data import MNIST75sp
-from graphxai_data.building.build import build, make_plan, read_sources
+from graphxai_data.building.build import build
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.survey import shard_entry
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError

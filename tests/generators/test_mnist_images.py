@@ -13,12 +13,13 @@ import pytest
 from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators.mnist_images import IDX_FILES, read_digits
 from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
-from graphxai_data.sources import Source, find_sources
+from graphxai_data.sources import find_sources
 
 RECIPE = Recipe.load("mnist75sp")
 TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = IDX_FILES

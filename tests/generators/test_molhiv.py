@@ -16,10 +16,10 @@ from ogb.utils.mol import smiles2graph
 from graphxai_data import GraphXAIDataset, build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS, Prover
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.metrics import roc_auc
-from graphxai_data.sources import Source
 from graphxai_data.training.train import train
 
 RAW = os.environ.get("GRAPHXAI_DATA_RAW")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphxai_data import GraphXAIDataset, Pattern, build
-from graphxai_data.building.build import make_plan
+from graphxai_data.building.plan import make_plan
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.generators.pattern import Params, Prover, check, generate, schema

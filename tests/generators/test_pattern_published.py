@@ -12,9 +12,9 @@ from click.testing import Result
 from graphxai_data import GraphXAIDataset, build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.pattern_published import Prover
 from graphxai_data.graphs.shards import ShardReader
-from graphxai_data.sources import Source
 
 Lists = list[list[dict[str, Any]]]
 

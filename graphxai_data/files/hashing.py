@@ -1,0 +1,21 @@
+"""SHA-256 of files and folders."""
+
+import hashlib
+from pathlib import Path
+
+from graphxai_data.files.raw import read_member
+
+
+def folder_sha256(folder: Path, members: tuple[str, ...]) -> str:
+    """SHA-256 over the names and contents of some files of a folder, gzipped or not."""
+    digest = hashlib.sha256()
+    for name in members:
+        content = hashlib.sha256(read_member(folder, name)).hexdigest()
+        digest.update(f"{content}  {name}\n".encode())
+    return digest.hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
