@@ -74,8 +74,8 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     """`build`, `verify`, `explain` and `evaluate` are modules and the functions in them.
 
-    Importing such a module would put it over the function of the same name; `graphxai_data.building.build`
-    is the function whatever was imported before, and `from graphxai_data.building.build import …` works.
+    Importing such a module would put it over the function of the same name; `graphxai_data.build`
+    is the function whatever was imported before, and `from graphxai_data.build import …` works.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""`graphxai_data.build`, the documented import path of `graphxai_data.building.build`."""
+"""The documented import path of `graphxai_data.building.build`."""
 
 from graphxai_data.building.build import build as build
 from graphxai_data.building.plan import make_plan as make_plan

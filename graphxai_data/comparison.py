@@ -1,4 +1,4 @@
-"""`graphxai_data.comparison`, the documented import path of `graphxai_data.evaluation.comparison`."""
+"""The documented import path of `graphxai_data.evaluation.comparison`."""
 
 from graphxai_data.evaluation.comparison import compare as compare
 from graphxai_data.evaluation.comparison import sweep as sweep

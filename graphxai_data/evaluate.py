@@ -1,3 +1,3 @@
-"""`graphxai_data.evaluate`, the documented import path of `graphxai_data.evaluation.evaluate`."""
+"""The documented import path of `graphxai_data.evaluation.evaluate`."""
 
 from graphxai_data.evaluation.evaluate import evaluate as evaluate

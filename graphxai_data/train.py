@@ -1,3 +1,3 @@
-"""`graphxai_data.train`, the documented import path of `graphxai_data.training.train`."""
+"""The documented import path of `graphxai_data.training.train`."""
 
 from graphxai_data.training.train import train as train

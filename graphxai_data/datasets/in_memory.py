@@ -61,7 +61,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
     `node_mask` [n] bool and `edge_mask` [m] bool.
 
     Args:
-        root: folder of all builds, or its URL, as for `graphxai_data.building.build`; what lies at a URL is
+        root: folder of all builds, or its URL, as for `graphxai_data.build`; what lies at a URL is
             fetched into the cache once.
         name: a shipped dataset or the path of a recipe file.
         seed: which build.

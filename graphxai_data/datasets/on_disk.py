@@ -31,7 +31,7 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
     read once as a whole. Choosing a split, and `get_idx_split`, open all shards.
 
     Args:
-        root: folder of all builds, as for `graphxai_data.building.build`.
+        root: folder of all builds, as for `graphxai_data.build`.
         name: a shipped dataset or the path of a recipe file.
         seed: which build.
         split: "train", "valid" or "test" for those graphs only.

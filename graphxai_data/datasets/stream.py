@@ -36,7 +36,7 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
     number of workers and ranks, too.
 
     Args:
-        root: folder of all builds, as for `graphxai_data.building.build`.
+        root: folder of all builds, as for `graphxai_data.build`.
         name: a shipped dataset or the path of a recipe file.
         seed: which build.
         split: "train", "valid" or "test" for those graphs only.

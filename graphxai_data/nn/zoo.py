@@ -47,7 +47,7 @@ class Training:
         stop_patience: training ends when validation has not been better for so many epochs.
         calibrate: scale initial logits to standard deviation 1 (B-cos models).
         evidence_cost: what is added to the loss of a graph for every unit of evidence, for or
-            against a class, that a B-cos model finds in it (`graphxai_data.training.loss.evidence`).
+            against a class, that a B-cos model finds in it (`training.loss.evidence`).
     """
 
     loss: Literal["ce", "bce"]
