@@ -8,6 +8,7 @@ it). Where every node, or none, is in the rationale there is nothing to rank: an
 """
 
 import math
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -125,6 +126,33 @@ def completeness_gap(contributions: npt.ArrayLike, logit: float, bias: float = 0
     """|Σ contributions + bias − logit|, relative to the evidence |logit − bias|, of one graph."""
     gap = abs(float(as_array(contributions).sum()) + bias - logit)
     return gap / abs(logit - bias) if gap else 0.0
+
+
+def mean_and_deviation(values: Iterable[float | None]) -> tuple[float, float]:
+    """Return the mean and the standard deviation of a sample; None counts as nan.
+
+    A single value has no deviation: it is nan.
+
+    >>> mean_and_deviation([1.0, 2.0, 3.0])
+    (2.0, 1.0)
+    >>> mean_and_deviation([1.0])
+    (1.0, nan)
+    """
+    numbers = np.array(list(values), np.float64)
+    return float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else math.nan
+
+
+def plus_minus(mean: float, deviation: float, digits: int = 3) -> str:
+    """Return "mean ± deviation"; a deviation that is nan is left out, a mean that is nan is "".
+
+    >>> plus_minus(0.95, 0.0123)
+    '0.950 ± 0.012'
+    >>> plus_minus(0.95, math.nan, digits=2)
+    '0.95'
+    """
+    if not math.isfinite(mean):
+        return ""
+    return f"{mean:.{digits}f}" + (f" ± {deviation:.{digits}f}" if math.isfinite(deviation) else "")
 
 
 def checked_scores(scores: npt.ArrayLike, ptr: Ints, what: str = "scores") -> Floats:

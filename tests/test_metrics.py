@@ -1,4 +1,7 @@
+import doctest
 import itertools
+import math
+import statistics
 
 import numpy as np
 import pytest
@@ -7,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, jaccard_score, roc_auc_score
 
-from graphxai_data import jaccard_at_k, node_auroc
+from graphxai_data import jaccard_at_k, metrics, node_auroc
 from graphxai_data.errors import InputError
 from graphxai_data.metrics import (
     accuracy,
     auroc_per_graph,
     jaccard_per_graph,
     macro_f1,
+    mean_and_deviation,
+    plus_minus,
     precision_at_k,
     precision_per_graph,
 )
@@ -113,3 +118,22 @@ def test_senseless_input_is_refused(
 def test_unknown_ties_are_refused() -> None:
     with pytest.raises(InputError, match="ties: expected 'strict' or 'average', got 'mean'"):
         node_auroc([1.0, 2.0], [True, False], ties="mean")  # type: ignore[arg-type]
+
+
+def test_examples_in_docstrings_are_right() -> None:
+    result = doctest.testmod(metrics)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
+def test_mean_and_deviation_are_those_of_a_sample(values: list[float]) -> None:
+    mean, deviation = mean_and_deviation(values)
+    assert mean == pytest.approx(statistics.mean(values), abs=1e-6)
+    assert deviation == pytest.approx(statistics.stdev(values), abs=1e-6)
+
+
+def test_a_missing_value_makes_the_mean_nan() -> None:
+    assert all(map(math.isnan, mean_and_deviation([1.0, None, 2.0])))
+    assert plus_minus(math.nan, 1.0) == ""
+    assert plus_minus(math.inf, 1.0) == ""

@@ -236,15 +236,14 @@ def _show_frame(frame: "pd.DataFrame", by: list[str], as_csv: bool, as_json: boo
     if as_json:
         click.echo(json.dumps(json.loads(flat.to_json(orient="records")), indent=2))
         return
-    from graphxai_data.evaluation.tables import with_deviation
+    from graphxai_data.metrics import mean_and_deviation, plus_minus
 
     wanted = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_jaccard")
     columns = [column for column in wanted if column in flat]
     rows = []
     for value, lines in flat.groupby(by[0], sort=False)[columns]:
-        summary = {c: lines[c].mean() for c in columns}
-        summary |= {f"{c}_std": lines[c].std() for c in columns}
-        rows.append([str(value), *(with_deviation(summary, c) for c in columns)])
+        cells = (plus_minus(*mean_and_deviation(lines[column])) for column in columns)
+        rows.append([str(value), *cells])
     print_table([*by, *columns], rows, wrap=False)
 
 

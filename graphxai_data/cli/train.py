@@ -127,7 +127,7 @@ def train(
 
 
 def _show_trainings(results: list[dict[str, Any]]) -> None:
-    import statistics
+    from graphxai_data.metrics import mean_and_deviation, plus_minus
 
     headers = ["seed", "epochs", "best", "valid loss", "valid F1", "test accuracy", "test F1"]
     columns = [("valid", "loss"), ("valid", "f1"), ("test", "accuracy"), ("test", "f1")]
@@ -141,7 +141,7 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
         rows.append([*(str(result[k]) for k in ("seed", "epochs", "best_epoch")), *scores])
     if len(results) > 1:
         values = [[r["scores"][split][key] for r in results] for split, key in columns]
-        cells = [f"{statistics.mean(v):.4f} ± {statistics.stdev(v):.4f}" for v in values]
+        cells = [plus_minus(*mean_and_deviation(v), digits=4) for v in values]
         rows.append(["all", "", "", *cells])
     print_table(headers, rows)
     for result in results:

@@ -17,7 +17,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 
@@ -29,6 +28,7 @@ from graphxai_data.evaluation.study import Row, Study, groups, without_nan
 from graphxai_data.evaluation.workers import measure_models
 from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, variants_for
 from graphxai_data.files.disk import explained_disk_errors
+from graphxai_data.metrics import mean_and_deviation
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training.checkpoint import Shape
@@ -89,9 +89,7 @@ def summary_of(dataset: str, rows: Sequence[Row]) -> list[Row]:
             values = [r.get(key) for r in of_seeds]
             if key in _NOT_AVERAGED or isinstance(values[0], str):
                 continue
-            numbers = [math.nan if value is None else value for value in values]
-            row[key] = float(np.mean(numbers))
-            row[f"{key}_std"] = deviation(numbers)
+            row[key], row[f"{key}_std"] = mean_and_deviation(values)
         row["paper"] = paper_figures(dataset, explainer)
         found.append(row)
     return found
@@ -103,11 +101,6 @@ def _place(row: Row) -> tuple[int, str, str, int]:
     explainer = row["explainer"]
     place = order.index(explainer) if explainer in order else len(order)  # somebody else's
     return place, explainer, row["model"], row["seed"]
-
-
-def deviation(values: Sequence[float]) -> float:
-    """Standard deviation of a sample; nan of a single value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
 def compare(

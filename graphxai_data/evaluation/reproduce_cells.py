@@ -12,13 +12,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from torch import nn
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.evaluation.comparison import (
     compare,
-    deviation,
     paper_predictions,
     paper_sweep,
     summary_of,
@@ -26,6 +24,7 @@ from graphxai_data.evaluation.comparison import (
 from graphxai_data.evaluation.paper_figures import draw_explanations
 from graphxai_data.evaluation.reproduction import SCORES
 from graphxai_data.evaluation.study import Row, without_nan
+from graphxai_data.metrics import mean_and_deviation
 from graphxai_data.training.checkpoint import Card
 from graphxai_data.training.train import HISTORY, run_folder, train
 
@@ -184,16 +183,16 @@ class Results:
         for (dataset, model), cells in groupby(self._cards, lambda c: (c.dataset, c.model)):
             of_seeds = [self._cards[cell] for cell in cells]
             scores = [card.scores["test"] for card, _ in of_seeds]
-            f1, paper = [score["f1"] for score in scores], paper_predictions(dataset, model)
+            f1, f1_std = mean_and_deviation([score["f1"] for score in scores])
+            paper = paper_predictions(dataset, model)
             row = {
                 "dataset": dataset, "model": model, "seeds": len(of_seeds),
-                "f1": float(np.mean(f1)), "f1_std": deviation(f1), "paper": paper,
-                "difference": float(np.mean(f1)) - paper,
+                "f1": f1, "f1_std": f1_std, "paper": paper, "difference": f1 - paper,
                 "seconds": sum(seconds for _, seconds in of_seeds),
             }  # fmt: skip
             for key in ("accuracy", "roc_auc", "weighted_accuracy"):
                 if all(key in score for score in scores):
-                    row[key] = float(np.mean([score[key] for score in scores]))
+                    row[key] = mean_and_deviation([score[key] for score in scores])[0]
             rows.append(row)
         return rows
 
@@ -221,8 +220,7 @@ def sweep_rows(swept: Mapping[str, list[Row]]) -> list[Row]:
             row["seconds"] = sum(r["seconds"] for r in of_seeds)
             row |= {"predictions": predictions, "changes": _SWEEP_CHANGES.get(dataset, {})}
             for key in (*shown, *(["jaccard"] if "jaccard" in of_seeds[0] else [])):
-                values = [r[key] for r in of_seeds]
-                row |= {key: float(np.mean(values)), f"{key}_std": deviation(values)}
+                row[key], row[f"{key}_std"] = mean_and_deviation([r[key] for r in of_seeds])
             for key in shown:
                 theirs = paper[key][paper["b"].index(b)]
                 row |= {f"{key}_paper": theirs, f"{key}_difference": row[key] - theirs}

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from graphxai_data.evaluation.comparison import Comparison
+from graphxai_data.metrics import plus_minus
 
 HEADERS = (
     "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class J", "ms/graph",
@@ -54,11 +55,7 @@ def faithfulness_rows(comparison: Comparison) -> list[list[str]]:
 
 def with_deviation(row: dict[str, Any], key: str) -> str:
     """Such as "0.95 ± 0.01"; nothing where nothing was measured."""
-    mean = row.get(key, math.nan)
-    if not math.isfinite(mean):
-        return ""
-    deviation = row.get(f"{key}_std", math.nan)
-    return f"{mean:.3f}" + (f" ± {deviation:.3f}" if math.isfinite(deviation) else "")
+    return plus_minus(row.get(key, math.nan), row.get(f"{key}_std", math.nan))
 
 
 def number(value: float | None, digits: int = 2) -> str:
