@@ -12,8 +12,7 @@ from graphxai_data.errors import DamagedError
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.digest import ArrayDigest, widened
-from graphxai_data.graphs.findings import Findings
-from graphxai_data.graphs.invariants import check_columns
+from graphxai_data.graphs.invariants import Findings, check_columns
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.summary import Statistics

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @json_option
 def info(folder: str | Path, graph: int | None, as_json: bool) -> None:
     """Show what is in a build, beside what its recipe expects; or one of its graphs."""
-    from graphxai_data.datasets.packed import Graphs
+    from graphxai_data.datasets.records import Graphs
     from graphxai_data.manifest import Manifest
     from graphxai_data.remote import opened
 

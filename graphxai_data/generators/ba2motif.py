@@ -26,7 +26,7 @@ from graphxai_data.graphs.columns import (
     graph_of_node,
     pointers,
 )
-from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for, uniform
 

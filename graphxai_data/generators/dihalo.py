@@ -27,7 +27,7 @@ from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
-from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, rng_for
 

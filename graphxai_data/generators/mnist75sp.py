@@ -26,7 +26,7 @@ from graphxai_data.generators.mnist_images import (
 from graphxai_data.generators.regions import Bytes, Regions
 from graphxai_data.generators.slic import Slic
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
-from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.graphs.splits import split_sizes, stratified_order
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for

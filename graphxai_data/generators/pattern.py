@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from graphxai_data.generators.pattern_proof import Prover as Prover
 from graphxai_data.graphs.columns import Columns, Ints, pointers
-from graphxai_data.graphs.findings import Findings
+from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.seeds import MAX_GRAPHS, Draws, below, rng_for
 

@@ -24,16 +24,7 @@ from graphxai_data.building.card import (
 )
 from graphxai_data.building.croissant import CITE_AS, licence
 from graphxai_data.building.verify import verify
-from graphxai_data.datasets.packed import (
-    PLACES,
-    SCORES,
-    Graphs,
-    Overview,
-    Packer,
-    packed,
-    page_order,
-    sample_of,
-)
+from graphxai_data.datasets.records import Graphs, Overview
 from graphxai_data.drawing.charts import class_chart, histogram
 from graphxai_data.drawing.sketch import SIDE
 from graphxai_data.errors import CheckFailedError, InputError
@@ -45,6 +36,7 @@ from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.report.explained import Explained, explained
+from graphxai_data.report.packed import PLACES, SCORES, Packer, packed, page_order, sample_of
 from graphxai_data.rings.plot import rings_plot
 from graphxai_data.rings.verdict import Measurement
 

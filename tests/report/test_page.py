@@ -18,11 +18,12 @@ from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, explain, jaccard_at_k, load_model
 from graphxai_data.building.build import build
-from graphxai_data.datasets.packed import Graphs, Packer, page_order
+from graphxai_data.datasets.records import Graphs
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
+from graphxai_data.report.packed import Packer, page_order
 from graphxai_data.report.page import write_report
 from graphxai_data.rings.verdict import Measurement, Verdict
 from graphxai_data.training.train import train

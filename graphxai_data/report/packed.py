@@ -10,102 +10,22 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.datasets.records import Graphs, Overview
 from graphxai_data.drawing.sketch import SIDE, Sketch, sketch
-from graphxai_data.graphs.columns import graph_of_edge, graph_of_node, pointers
-from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord, Schema
-from graphxai_data.graphs.shards import ShardReader
-from graphxai_data.manifest import Manifest
+from graphxai_data.graphs.columns import Ints, pointers
+from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
 
 GRAPHS_A_PIECE = 256
 # Places on paper and scores are whole numbers in a page: finer than anybody can see.
 PLACES, SCORES = 1023, 32767
 _SAMPLE = 60
 
-Ints = npt.NDArray[np.int64]
 Scores = Mapping[int, npt.NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Overview:
-    """What is known of all graphs of a build after looking at each shard once.
-
-    Attributes:
-        schema: of the graphs.
-        label: [g] class of each graph.
-        split: [g] its split.
-        nodes: [g] how many nodes it has.
-        degrees: [d] how many nodes have degree 0, 1, …
-        lowest: [p] smallest value of every dense feature; empty for others.
-        highest: [p] the largest.
-    """
-
-    schema: Schema
-    label: Ints
-    split: Ints
-    nodes: Ints
-    degrees: Ints
-    lowest: npt.NDArray[np.float64]
-    highest: npt.NDArray[np.float64]
-
-
-class Graphs:
-    """The graphs of a build by their number, a shard in memory at a time."""
-
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
-        self._folder, self._entries = folder, manifest.shards
-        self._ptr = pointers([entry.graphs for entry in manifest.shards])
-        self._at = -1
-        self._shard: ShardReader | None = None
-
-    def __len__(self) -> int:
-        return int(self._ptr[-1])
-
-    def __getitem__(self, i: int) -> GraphRecord:
-        at = int(np.searchsorted(self._ptr, i, "right")) - 1
-        return self._open(at)[i - int(self._ptr[at])]
-
-    def overview(self) -> Overview:
-        """Look at every shard once."""
-        label, split, nodes, lowest, highest = [], [], [], [], []
-        degrees = np.zeros(0, np.int64)
-        for at in range(len(self._entries)):
-            shard = self._open(at)
-            columns = shard.columns
-            label.append(columns["y"])
-            split.append(columns["split"])
-            nodes.append(np.diff(columns["node_ptr"]))
-            ends = columns["node_ptr"][graph_of_edge(columns)] + columns["edge_index"][0]
-            of_node = np.bincount(ends.astype(np.int64), minlength=len(graph_of_node(columns)))
-            counts = np.bincount(of_node)
-            width = max(len(degrees), len(counts))
-            degrees = np.pad(degrees, (0, width - len(degrees)))
-            degrees += np.pad(counts, (0, width - len(counts)))
-            if shard.schema.node_features.encoding == "dense":
-                lowest.append(columns["x"].min(axis=0, initial=np.inf))
-                highest.append(columns["x"].max(axis=0, initial=-np.inf))
-        none = np.zeros(0)
-        return Overview(
-            shard.schema,
-            np.concatenate(label).astype(np.int64),
-            np.concatenate(split).astype(np.int64),
-            np.concatenate(nodes).astype(np.int64),
-            degrees,
-            np.min(lowest, axis=0).astype(np.float64) if lowest else none,
-            np.max(highest, axis=0).astype(np.float64) if highest else none,
-        )
-
-    def _open(self, at: int) -> ShardReader:
-        if self._shard is None or at != self._at:
-            entry = self._entries[at]
-            shard = ShardReader(self._folder / entry.name, file_crc32=entry.file_crc32)
-            self._at, self._shard = at, shard
-        return self._shard
 
 
 def sample_of(overview: Overview) -> list[int]:
