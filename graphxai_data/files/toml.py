@@ -1,12 +1,24 @@
-"""From a TOML table to a frozen dataclass; unknown and missing keys and wrong types are errors."""
+"""From a TOML table to a frozen dataclass; unknown and missing keys and wrong values are errors.
+
+A dataclass states the bounds of its values where it declares them:
+
+    @dataclass(frozen=True)
+    class Params(Checked):
+        graphs: Annotated[int, Between(1, 1000)]
+        motifs: Annotated[tuple[str, ...], Names(("house", "cycle"))]
+
+`parse_table` checks them; with the base class `Checked`, so does every call of the constructor.
+"""
 
 import dataclasses
+import math
 import re
 import sys
 import tomllib
 import types
 import typing
 from collections.abc import Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,12 +27,66 @@ from graphxai_data.files.shipped import shipped
 
 T = TypeVar("T")
 
-# Of a TOML file, and of a dotted key in it.
-_MOST_BYTES, _MOST_PARTS = 2**20, 200
+# Limits of a TOML file and of the dotted keys in it.
+_MAX_BYTES, _MAX_KEY_PARTS = 2**20, 200
+# What `int | None` is, and what `Annotated[int, …] | None` is.
+_UNIONS = (types.UnionType, typing.Union)
+
+
+@dataclasses.dataclass(frozen=True)
+class Between:
+    """Bounds of a number, both included unless they are listed in `excluded`."""
+
+    low: float
+    high: float = math.inf
+    excluded: tuple[float, ...] = ()
+
+    def problem(self, kind: type, value: object) -> str | None:
+        """Return what is wrong with the value of a field of type `kind`, or None."""
+        number: Any = math.nan
+        if type(value) is not bool and isinstance(value, Integral if kind is int else Real):
+            number = value
+        finite = abs(number) <= sys.float_info.max
+        if finite and self.low <= number <= self.high and number not in self.excluded:
+            return None
+        form = "" if kind is int else "g"
+        limits = f"from {self.low:{form}} to {self.high:{form}}"
+        if self.high == math.inf:
+            limits = f"of at least {self.low:{form}}"
+        without = " or ".join(f"{number:g}" for number in self.excluded)
+        limits += f", but not {without}" if without else ""
+        return f"expected {_type_name(kind)} {limits}, got {_show(value)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Names:
+    """A list of different names, all of them in `known` unless that is empty."""
+
+    known: tuple[str, ...] = ()
+    least: int = 1
+    most: int = 1000
+
+    def problem(self, kind: object, value: tuple[str, ...]) -> str | None:
+        """Return what is wrong with the list, or None."""
+        different = len(set(value)) == len(value) and self.least <= len(value) <= self.most
+        if different and (not self.known or set(value) <= set(self.known)):
+            return None
+        count = f"{self.least} " if self.least == self.most else ""
+        known = f" of {', '.join(self.known)}" if self.known else ""
+        return f"expected {count}different names{known}, got {_show(list(value))}"
+
+
+class Checked:
+    """Base of dataclasses that refuse values outside their declared bounds."""
+
+    def __post_init__(self) -> None:
+        """Raise an `InputError` for the first value that is out of bounds."""
+        for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
+            _check_bounds(hint, getattr(self, name), name)
 
 
 def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
-    """An instance of the dataclass `cls` from a TOML table.
+    """Return an instance of the dataclass `cls` with the values of a TOML table.
 
     Args:
         cls: a dataclass; its `__post_init__` may raise ValueError about values.
@@ -31,7 +97,7 @@ def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
     if not isinstance(table, Mapping):
         raise _wrong(where, path, f"expected a table, got {_show(table)}")
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls, include_extras=True)
     for key in table:
         if key not in fields:
             full = _joined(path, key)
@@ -51,13 +117,30 @@ def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
         raise _wrong(where, path, str(error)) from None
 
 
+def _check_bounds(hint: Any, value: object, where: str) -> None:
+    """Raise an `InputError` unless the value keeps the bounds that its annotation declares."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in _UNIONS and value is not None:
+        _check_bounds(args[0], value, where)
+    elif origin is typing.Annotated:
+        kind, *bounds = args
+        for bound in bounds:
+            if problem := bound.problem(kind, value):
+                raise InputError(f"{where}: {problem}")
+
+
 def _value(hint: Any, value: object, where: str, path: str) -> Any:
+    """Return the value as the annotation `hint` wants it, such as a list as a tuple."""
     if hint is Any:
         return value
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        converted = _value(args[0], value, where, path)
+        _check_bounds(hint, converted, f"{where}: {path}")
+        return converted
     if dataclasses.is_dataclass(hint):
         return parse_table(typing.cast(type[Any], hint), value, where, path)
-    if origin is types.UnionType:
+    if origin in _UNIONS:
         if value is None and type(None) in args:
             return None
         return _value(next(a for a in args if a is not type(None)), value, where, path)
@@ -88,6 +171,8 @@ def _wrong(where: str, path: str, problem: str) -> InputError:
 
 
 def _type_name(hint: Any) -> str:
+    if typing.get_origin(hint) is typing.Annotated:
+        return _type_name(typing.get_args(hint)[0])
     names = {int: "a whole number", float: "a finite number", str: "text", bool: "true or false"}
     if hint in names:
         return names[hint]
@@ -104,15 +189,15 @@ def _show(value: object) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The parsed file, or an `InputError` that says what is wrong with it."""
+    """Return the parsed file, or raise an `InputError` that says what is wrong with it."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{shown_path(path)}: more than {_MOST_BYTES >> 20} MiB; shorten it")
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{shown_path(path)}: more than {_MAX_BYTES >> 20} MiB; shorten it")
         text = path.read_text(encoding="utf-8")
         # The parser's time grows with the square of the parts of a dotted key.
-        if any(piece.count(".") > _MOST_PARTS for piece in re.split(r"[\n=,\[\]{}]", text)):
+        if any(piece.count(".") > _MAX_KEY_PARTS for piece in re.split(r"[\n=,\[\]{}]", text)):
             raise InputError(
-                f"{shown_path(path)}: a key of more than {_MOST_PARTS} parts; shorten it"
+                f"{shown_path(path)}: a key of more than {_MAX_KEY_PARTS} parts; shorten it"
             )
         return tomllib.loads(text)
     except InputError:
@@ -124,5 +209,5 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def shown_path(path: Path) -> str:
-    """How errors name a file: a shipped recipe by its short name."""
+    """Return how errors name a file: a shipped recipe by its short name, others by their path."""
     return f"recipes/{path.name}" if path.parent == shipped("recipes") else str(path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from math import ceil, prod
-from typing import Literal
+from typing import Annotated, Literal
 
 import networkx as nx
 import numpy as np
@@ -17,7 +17,9 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.ba2motif_proof import Prover as Prover
+from graphxai_data.generators.params import BaseParams
 from graphxai_data.graphs.columns import (
     Columns,
     Ints,
@@ -28,7 +30,7 @@ from graphxai_data.graphs.columns import (
 )
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
-from graphxai_data.seeds import MAX_GRAPHS, Words, below, rng_for, uniform
+from graphxai_data.seeds import Words, below, rng_for, uniform
 
 SOURCES: dict[str, tuple[str, ...]] = {}
 MOTIF_NODES = 5
@@ -43,11 +45,10 @@ MOTIFS: dict[str, tuple[tuple[int, int], ...]] = {
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(BaseParams):
     """The recipe's numbers.
 
     Attributes:
-        graphs: how many graphs the reference build holds.
         motifs: the two motifs; with degree features, their position is the class.
         base_nodes_min: smallest base graph.
         base_nodes_mean: exact expectation of the base's size, which is spread evenly around it.
@@ -56,20 +57,14 @@ class Params:
         twins: graphs come in groups that differ in motif (and motif colour) alone.
     """
 
-    graphs: int
-    motifs: tuple[str, ...]
-    base_nodes_min: int
+    motifs: Annotated[tuple[str, ...], Names(tuple(MOTIFS), 2, 2)]
+    base_nodes_min: Annotated[int, Between(2, 100)]
     base_nodes_mean: float
     features: Literal["degree", "colour"]
     twins: bool
 
     def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_GRAPHS:
-            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
-        if len(self.motifs) != 2 or len(set(self.motifs) & MOTIFS.keys()) != 2:
-            raise ValueError(f"motifs must be two of {', '.join(MOTIFS)}, got {self.motifs}")
-        if not 2 <= self.base_nodes_min <= 100:
-            raise ValueError(f"base_nodes_min must be from 2 to 100, got {self.base_nodes_min}")
+        super().__post_init__()
         if not self.base_nodes_min <= self.base_nodes_mean <= self.base_nodes_min + 70:
             raise ValueError(
                 f"base_nodes_mean must be from base_nodes_min = {self.base_nodes_min} to 70 above, "

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 from rdkit import Chem
 
 from graphxai_data.errors import CheckFailedError
 from graphxai_data.files.raw import Source
+from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.dihalo_graft import (
     PLACES,
     RATIONALE_ATOMS,
@@ -25,14 +27,15 @@ from graphxai_data.generators.dihalo_graft import (
 )
 from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
+from graphxai_data.generators.params import BaseParams
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
-from graphxai_data.seeds import MAX_GRAPHS, rng_for
+from graphxai_data.seeds import rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {"zinc": ()}
-HALOGENS = frozenset({"F", "Cl", "Br", "I"})
+HALOGENS = ("F", "Cl", "Br", "I")
 BONDS = ("single", "double", "triple", "aromatic")
 # RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
 _KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
@@ -40,11 +43,10 @@ _ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(BaseParams):
     """The recipe's numbers.
 
     Attributes:
-        graphs: how many graphs the reference build holds.
         halogens: class = (place in this list) * len(positions) + (place in `positions`).
         positions: of the two halogens to each other.
         atoms: elements, in the order of the one-hot node features.
@@ -55,32 +57,21 @@ class Params:
             on the background, no two of them on one ring.
     """
 
-    graphs: int
-    halogens: tuple[str, ...]
-    positions: tuple[str, ...]
-    atoms: tuple[str, ...]
+    halogens: Annotated[tuple[str, ...], Names(HALOGENS)]
+    positions: Annotated[tuple[str, ...], Names(tuple(PLACES))]
+    atoms: Annotated[tuple[str, ...], Names()]
     hydrogens: bool
-    min_heavy_atoms: int
+    min_heavy_atoms: Annotated[int, Between(1, 100)]
     matched: bool
     decoys: bool
 
     def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_GRAPHS:
-            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
-        if not self.halogens or not set(self.halogens) <= HALOGENS:
-            raise ValueError(f"halogens must be of F, Cl, Br, I, got {self.halogens}")
-        if not self.positions or not set(self.positions) <= PLACES.keys():
-            raise ValueError(f"positions must be of {', '.join(PLACES)}, got {self.positions}")
-        for name in ("halogens", "positions", "atoms"):
-            if len(set(getattr(self, name))) != len(getattr(self, name)):
-                raise ValueError(f"{name} names something twice: {getattr(self, name)}")
+        super().__post_init__()
         needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
         if missing := needed - set(self.atoms):
             raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
         if unknown := [a for a in self.atoms if not _is_element(a)]:
             raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
-        if not 1 <= self.min_heavy_atoms <= 100:
-            raise ValueError(f"min_heavy_atoms must be from 1 to 100, got {self.min_heavy_atoms}")
 
     @property
     def classes(self) -> tuple[tuple[str, str], ...]:
@@ -194,7 +185,7 @@ def _draw(
 def _reason_against(params: Params, molecule: Chem.Mol, background: Background) -> str | None:
     """Why a molecule cannot be a background of this recipe."""
     elements = set(_elements(background.smiles))
-    if elements & HALOGENS:
+    if elements & set(HALOGENS):
         return "has a halogen"
     if elements - set(params.atoms):
         return "has an element that the recipe does not list"

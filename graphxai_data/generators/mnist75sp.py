@@ -10,12 +10,14 @@ of summation, library or machine can change a bit of it. So do the distances tha
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.raw import Source
+from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.mnist75sp_proof import Prover as Prover
 from graphxai_data.generators.mnist_images import (
     CLASSES,
@@ -23,13 +25,14 @@ from graphxai_data.generators.mnist_images import (
     SIDE,
     read_digits,
 )
+from graphxai_data.generators.params import BaseParams
 from graphxai_data.generators.regions import Bytes, Regions
 from graphxai_data.generators.slic import Slic
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
 from graphxai_data.graphs.splits import split_sizes, stratified_order
-from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
+from graphxai_data.seeds import Draws, rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {"mnist": IDX_FILES}
 
@@ -47,11 +50,10 @@ CHANNELS = {
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(BaseParams):
     """The recipe's numbers.
 
     Attributes:
-        graphs: how many graphs the reference build holds.
         slic: arguments of the superpixels.
         channels: node features, of `CHANNELS`.
         rationale_above: mean intensity above which a superpixel belongs to the rationale.
@@ -59,29 +61,20 @@ class Params:
         neighbours: each superpixel is joined to so many nearest ones.
     """
 
-    graphs: int
     slic: Slic
-    channels: tuple[str, ...]
-    rationale_above: float
-    radius: float = 0.0
-    neighbours: int = 0
+    channels: Annotated[tuple[str, ...], Names(tuple(CHANNELS))]
+    rationale_above: Annotated[float, Between(0, 1, excluded=(1,))]
+    # The image has side 1.
+    radius: Annotated[float, Between(0, 2)] = 0.0
+    neighbours: Annotated[int, Between(0)] = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_GRAPHS:
-            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
-        if not self.channels or len(set(self.channels)) != len(self.channels):
-            raise ValueError(f"channels must name each channel once, got {self.channels}")
-        if unknown := [c for c in self.channels if c not in CHANNELS]:
-            raise ValueError(f"channels holds '{unknown[0]}'; known: {', '.join(CHANNELS)}")
-        if not 0 <= self.rationale_above < 1:
-            raise ValueError(f"rationale_above must be from 0 to 1, got {self.rationale_above}")
-        if (self.radius > 0) == (self.neighbours > 0) or self.radius < 0 or self.neighbours < 0:
+        super().__post_init__()
+        if (self.radius > 0) == (self.neighbours > 0):
             raise ValueError(
                 "one of radius and neighbours must be above 0, the other left out; "
                 f"got {self.radius} and {self.neighbours}"
             )
-        if self.radius > 2:
-            raise ValueError(f"radius must be at most 2 (the image has side 1), got {self.radius}")
 
 
 def schema(params: Params) -> Schema:

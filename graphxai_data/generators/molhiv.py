@@ -22,10 +22,11 @@ from graphxai_data.files.numbers import read_numbers
 from graphxai_data.files.raw import Source, has_file, read_member
 from graphxai_data.generators import ogb_files
 from graphxai_data.generators.molhiv_proof import Prover as Prover
+from graphxai_data.generators.params import BaseParams
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
 from graphxai_data.graphs.splits import stratified_order
-from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
+from graphxai_data.seeds import Draws, rng_for
 
 CLASSES = 2
 TABLE = "hiv.csv"
@@ -52,18 +53,8 @@ BOND_WIDTHS = (5, 6, 2)
 
 
 @dataclass(frozen=True)
-class Params:
-    """The recipe's numbers.
-
-    Attributes:
-        graphs: how many graphs the reference build holds: all there are.
-    """
-
-    graphs: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_GRAPHS:
-            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
+class Params(BaseParams):
+    """The recipe's numbers."""
 
 
 def schema(params: Params) -> Schema:

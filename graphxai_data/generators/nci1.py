@@ -6,18 +6,21 @@ nobody knows: there is no rationale, and explanations cannot be scored here.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
+from graphxai_data.files.toml import Between
 from graphxai_data.generators.nci1_proof import Prover as Prover
+from graphxai_data.generators.params import BaseParams
 from graphxai_data.generators.tu_files import TUGraphs, read_tu, tu_files
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.graphs.splits import assign_splits, stratified_order
-from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
+from graphxai_data.seeds import Draws, rng_for
 
 FILES = "NCI1"
 CLASSES = 2
@@ -30,22 +33,14 @@ RawGraph = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(BaseParams):
     """The recipe's numbers.
 
     Attributes:
-        graphs: how many graphs the reference build holds: all there are.
         atom_types: kinds of nodes in the files.
     """
 
-    graphs: int
-    atom_types: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_GRAPHS:
-            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
-        if not 1 <= self.atom_types <= 256:
-            raise ValueError(f"atom_types must be from 1 to 256, got {self.atom_types}")
+    atom_types: Annotated[int, Between(1, 256)]
 
 
 def schema(params: Params) -> Schema:

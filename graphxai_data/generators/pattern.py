@@ -7,26 +7,28 @@ graphs; its nodes are class 1. No rationale is known: class and structure are th
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.files.toml import Between
+from graphxai_data.generators.params import BaseParams
 from graphxai_data.generators.pattern_proof import Prover as Prover
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
-from graphxai_data.seeds import MAX_GRAPHS, Draws, below, rng_for
+from graphxai_data.seeds import Draws, below, rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {}
 CLASSES = 2
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(BaseParams):
     """The recipe's numbers.
 
     Attributes:
-        graphs: how many graphs the reference build holds.
         patterns: how many patterns there are; graph i has pattern i modulo this.
         communities: number of blocks of the background.
         size_min: smallest block, and smallest pattern.
@@ -38,33 +40,22 @@ class Params:
         kinds: values of the node feature, all equally probable.
     """
 
-    graphs: int
-    patterns: int
-    communities: int
-    size_min: int
-    size_max: int
-    inside: float
-    across: float
-    pattern_inside: float
-    pattern_across: float
-    kinds: int
+    patterns: Annotated[int, Between(1, 10**6)]
+    communities: Annotated[int, Between(1, 100)]
+    size_min: Annotated[int, Between(1, 1000)]
+    size_max: Annotated[int, Between(1, 1000)]
+    inside: Annotated[float, Between(0, 1)]
+    across: Annotated[float, Between(0, 1)]
+    pattern_inside: Annotated[float, Between(0, 1)]
+    pattern_across: Annotated[float, Between(0, 1)]
+    kinds: Annotated[int, Between(1, 256)]
 
     def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_GRAPHS:
-            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
-        for name, low, high in (
-            ("patterns", 1, 10**6), ("communities", 1, 100), ("size_min", 1, 1000),
-            ("kinds", 1, 256),
-        ):  # fmt: skip
-            if not low <= getattr(self, name) <= high:
-                raise ValueError(f"{name} must be from {low} to {high}, got {getattr(self, name)}")
-        if not self.size_min <= self.size_max <= 1000:
+        super().__post_init__()
+        if self.size_min > self.size_max:
             raise ValueError(
                 f"size_max must be from size_min = {self.size_min} to 1000, got {self.size_max}"
             )
-        for name in ("inside", "across", "pattern_inside", "pattern_across"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
 
 
 def schema(params: Params) -> Schema:

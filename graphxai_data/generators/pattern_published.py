@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
+from graphxai_data.files.toml import Between
+from graphxai_data.generators.params import BaseParams
 from graphxai_data.generators.pattern_file import read_lists, tensor_of
 from graphxai_data.generators.pattern_published_proof import Prover as Prover
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Feature, Plan, Schema
 from graphxai_data.graphs.splits import stratified_order
-from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
+from graphxai_data.seeds import Draws, rng_for
 
 CLASSES = 2
 SOURCES: dict[str, tuple[str, ...]] = {"pattern": ()}
@@ -25,22 +27,14 @@ RawGraph = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.in
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(BaseParams):
     """The recipe's numbers.
 
     Attributes:
-        graphs: how many graphs the reference build holds: all there are.
         kinds: values of the node feature.
     """
 
-    graphs: int
-    kinds: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.graphs <= MAX_GRAPHS:
-            raise ValueError(f"graphs must be from 1 to {MAX_GRAPHS}, got {self.graphs}")
-        if not 1 <= self.kinds <= 256:
-            raise ValueError(f"kinds must be from 1 to 256, got {self.kinds}")
+    kinds: Annotated[int, Between(1, 256)]
 
 
 def schema(params: Params) -> Schema:

@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.files.toml import Between, Checked
+
 
 @dataclass(frozen=True)
-class Slic:
+class Slic(Checked):
     """Arguments of SLIC, named as in scikit-image; sizes of segments as in scikit-image <= 0.15.
 
     Since 0.16 `min_size_factor` and `max_size_factor` count in pixels per cluster; before, and in
@@ -20,27 +22,12 @@ class Slic:
         n_segments: how many to ask for first.
     """
 
-    most_segments: int
-    n_segments: int
-    compactness: float
-    max_num_iter: int
-    min_size_factor: float
-    max_size_factor: float
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.most_segments <= 256:
-            raise ValueError(f"most_segments must be from 2 to 256, got {self.most_segments}")
-        if not 1 <= self.n_segments <= 784:
-            raise ValueError(f"n_segments must be from 1 to 784, got {self.n_segments}")
-        if not 0 < self.compactness <= 1e6:
-            raise ValueError(f"compactness must be above 0, got {self.compactness}")
-        if not 1 <= self.max_num_iter <= 1000:
-            raise ValueError(f"max_num_iter must be from 1 to 1000, got {self.max_num_iter}")
-        if not 0 <= self.min_size_factor <= 1 <= self.max_size_factor <= 1000:
-            raise ValueError(
-                "min_size_factor must be from 0 to 1 and max_size_factor from 1 to 1000, got "
-                f"{self.min_size_factor} and {self.max_size_factor}"
-            )
+    most_segments: Annotated[int, Between(2, 256)]
+    n_segments: Annotated[int, Between(1, 784)]
+    compactness: Annotated[float, Between(0, 1e6, excluded=(0,))]
+    max_num_iter: Annotated[int, Between(1, 1000)]
+    min_size_factor: Annotated[float, Between(0, 1)]
+    max_size_factor: Annotated[float, Between(1, 1000)]
 
     def sizes(self, asked: int, pixels: int) -> tuple[int, int]:
         """Segments below the first size are merged, those that reach the second are cut."""

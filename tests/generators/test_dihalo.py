@@ -429,12 +429,16 @@ def test_a_molecule_that_rdkit_refuses_after_the_graft_stops_the_build(
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('["Cl", "F", "Br"]', '["Cl", "At"]', "halogens must be of F, Cl, Br, I"),
-        ('["ortho", "meta", "para"]', '["ortho", "beta"]', "positions must be of ortho, meta"),
+        ('["Cl", "F", "Br"]', '["Cl", "At"]', "halogens: expected different names of F, Cl, Br, I"),
+        (
+            '["ortho", "meta", "para"]',
+            '["ortho", "beta"]',
+            "expected different names of ortho, meta",
+        ),
         ('"S", "H"]', '"S"]', "atoms must hold H"),
         ('"S", "H"]', '"S", "H", "Zz"]', "atoms holds 'Zz', which is no element"),
-        ('"S", "H"]', '"S", "H", "C"]', "atoms names something twice"),
-        ("min_heavy_atoms = 19", "min_heavy_atoms = 0", "min_heavy_atoms must be from 1 to 100"),
+        ('"S", "H"]', '"S", "H", "C"]', "atoms: expected different names, got"),
+        ("min_heavy_atoms = 19", "min_heavy_atoms = 0", "whole number from 1 to 100, got 0"),
         ('zinc = "zinc-clean-leads"', 'pool = "zinc-clean-leads"', "needs zinc"),
     ],
 )

@@ -112,11 +112,11 @@ def test_wrong_sizes_are_found() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"across": 1.5}, "across must be from 0 to 1"),
+        ({"across": 1.5}, "across: expected a finite number from 0 to 1, got 1.5"),
         ({"size_max": 3}, "size_max must be from size_min = 5"),
-        ({"communities": 0}, "communities must be from 1 to 100"),
-        ({"kinds": 300}, "kinds must be from 1 to 256"),
-        ({"graphs": 0}, "graphs must be from 1"),
+        ({"communities": 0}, "communities: expected a whole number from 1 to 100, got 0"),
+        ({"kinds": 300}, "kinds: expected a whole number from 1 to 256, got 300"),
+        ({"graphs": 0}, "graphs: expected a whole number from 1"),
     ],
 )
 def test_impossible_numbers_are_refused(change: dict[str, float], message: str) -> None:
