@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.cli.console import json_option, print_table, progress_bar
-from graphxai_data.cli.train import (
-    MODEL_NAMES,
-    SECONDS_BETWEEN_LINES,
+from graphxai_data.cli.console import (
     config_option,
+    jobs_option,
+    json_option,
     parse_seeds,
     parse_setting,
+    print_table,
+    progress_bar,
     training_options,
 )
+from graphxai_data.cli.train import MODEL_NAMES, SECONDS_BETWEEN_LINES
 from graphxai_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ EXPLAINER_NAMES = (
     help="serial, or a worker for each model and seed: processes, dask, or the address of a Dask "
     "scheduler (tcp://host:port), whose workers have to see --root.",
 )
-@click.option("--jobs", type=int, help="Worker processes.  [default: all cores]")
+@jobs_option
 @click.option("--force", is_flag=True, help="Measure anew what is known already.")
 @click.option("--csv", "as_csv", is_flag=True, help="A line for each explainer, model and seed.")
 @json_option
@@ -105,12 +107,11 @@ def evaluate(
     faithfulness: bool,
     no_timing: bool,
     save_scores: Path | None,
-    changes: tuple[str, ...],
+    changes: dict[str, Any],
     data_seed: int,
     root: str | Path,
     out: Path,
     device: str,
-    threads: int | None,
     engine: str,
     jobs: int | None,
     force: bool,
@@ -122,19 +123,14 @@ def evaluate(
     Models that are not trained yet are trained first. A comparison that was stopped goes on where
     it was; what is measured of a model is kept beside it.
     """
-    import torch
-
     from graphxai_data.datasets.in_memory import GraphXAIDataset
-    from graphxai_data.errors import whole_number
     from graphxai_data.evaluation.comparison import compare
     from graphxai_data.evaluation.comparison import sweep as run_sweep
 
     if as_csv and as_json:
         raise InputError("--csv and --json: expected one of them")
     given = _given_options()
-    if threads is not None:
-        torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
-    numbers, values = parse_seeds(seeds, "--seeds"), dict(map(parse_setting, changes))
+    numbers = parse_seeds(seeds, "--seeds")
     dataset = GraphXAIDataset(root, name, data_seed)
     if files:
         _refuse(given, "--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes",
@@ -150,14 +146,14 @@ def evaluate(
             if len(models) != 1 or len(explainers) != 1:
                 raise InputError("--sweep: give one --model and one --explainer with it")
             frame = run_sweep(
-                dataset, models[0], key, swept, numbers, out, config, changes=values,
+                dataset, models[0], key, swept, numbers, out, config, changes=changes,
                 explainer=explainers[0], split=split, device=device, force=force,
                 engine=engine, jobs=jobs, told=told,
             )  # fmt: skip
             _show_frame(frame, [key], as_csv, as_json)
             return
         found = compare(
-            dataset, models or None, explainers, numbers, out, config, changes=values, split=split,
+            dataset, models or None, explainers, numbers, out, config, changes=changes, split=split,
             timing=not no_timing, faithfulness=faithfulness, device=device, force=force,
             save_scores=save_scores, engine=engine, jobs=jobs, told=told,
         )  # fmt: skip

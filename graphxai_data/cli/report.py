@@ -1,5 +1,6 @@
-"""The command `report`."""
+"""The verb `report`."""
 
+import json
 from pathlib import Path
 
 import click
@@ -16,21 +17,18 @@ from graphxai_data.files.urls import shown
     metavar="FILE",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="What `evaluate` leaves: the folder of a model or its evaluation.json, the output of "
-    "--json, or an explanation file (.h5); may be given more than once.  [default: the shipped "
-    "models of the dataset]",
+    help="A result of `evaluate`: a model's folder or its evaluation.json, the output of --json, "
+    "or an explanation file (.h5). Can be repeated.  [default: the shipped models of the dataset]",
 )
 @click.option(
     "--explainer",
     "explainers",
     multiple=True,
-    help="Which explainers of the models are shown, as for `evaluate`; may be given more than "
-    "once.  [default: B-cos, integrated gradients, GSAT and the simplest rules]",
+    help="Explainer to show, named as for `evaluate`. Can be repeated.  [default: B-cos, "
+    "integrated gradients, GSAT and the simplest rules]",
 )
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where the page goes.  [default: report.html in DIR]",
+    "--out", type=click.Path(path_type=Path), help="The page.  [default: report.html in DIR]"
 )
 @click.option("--no-verify", is_flag=True, help="Do not verify the build first.")
 @json_option
@@ -42,22 +40,20 @@ def report(
     no_verify: bool,
     as_json: bool,
 ) -> None:
-    """Write one page about a build: statistics, proofs, RINGS, explainers, and all its graphs.
+    """Write an HTML page about a build: statistics, proofs, RINGS, explainers and graphs.
 
-    The page needs nothing beside itself: open it in a browser, or send it to somebody.
+    The page is one file that needs no other: open it in a browser, or send it to somebody.
     """
-    import json
-
     from graphxai_data.manifest import Manifest
     from graphxai_data.remote import opened
     from graphxai_data.report.page import write_report
 
-    with progress_bar("Writing the report", "graphs") as bar, opened(folder) as (local, there):
-        path = write_report(local, evaluations, out, explainers, check=not no_verify, told=bar)
+    with progress_bar("Writing the report", "graphs") as bar, opened(folder) as (local, remote):
+        path = write_report(local, evaluations, out, explainers, not no_verify, bar)
         place = str(path)
-        if there is not None and out is None:
-            there.publish(Manifest.load(local), [path.name])
-            place = f"{shown(there.url)}/{path.name}"
+        if remote is not None and out is None:
+            remote.publish(Manifest.load(local), [path.name])
+            place = f"{shown(remote.url)}/{path.name}"
     size = path.stat().st_size
     if as_json:
         click.echo(json.dumps({"page": place, "bytes": size}, indent=2))

@@ -9,13 +9,16 @@ import click
 
 from graphxai_data.cli.console import (
     Place,
+    config_option,
+    device_option,
     json_option,
-    parse_sources,
+    out_option,
+    parse_seeds,
     progress_bar,
     root_option,
     source_option,
+    threads_option,
 )
-from graphxai_data.cli.train import config_option, parse_seeds
 from graphxai_data.errors import InputError
 
 _SECONDS_BETWEEN_LINES = 30
@@ -41,16 +44,13 @@ _SECONDS_BETWEEN_LINES = 30
 @config_option
 @source_option
 @root_option
-@click.option(
-    "--out", type=Place(urls=False), default=Path("runs"), show_default=True,
-    help="Folder of all trainings.",
-)  # fmt: skip
+@out_option
 @click.option(
     "--results", type=Place(urls=False), default=Path("reproduce"), show_default=True,
     help="Folder for report.md, report.json and the figures; an earlier report in it is replaced.",
 )  # fmt: skip
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …")
-@click.option("--threads", type=int, help="CPU threads.  [default: all cores]")
+@device_option
+@threads_option
 @json_option
 def reproduce(
     tables: tuple[str, ...],
@@ -59,12 +59,11 @@ def reproduce(
     seeds: str | None,
     budget: str,
     config: str,
-    sources: tuple[str, ...],
+    sources: dict[str, str],
     root: str | Path,
     out: Path,
     results: Path,
     device: str,
-    threads: int | None,
     as_json: bool,
 ) -> None:
     """Make the paper's tables and figures anew, with its numbers beside ours.
@@ -72,15 +71,10 @@ def reproduce(
     Without --table and --figure, all of them. Builds what is missing, trains, explains, measures,
     and writes a report after every cell; what was stopped goes on, and what is finished is kept.
     """
-    import torch
-
-    from graphxai_data.errors import whole_number
     from graphxai_data.evaluation.reproduce import reproduce as run
     from graphxai_data.evaluation.reproduce_cells import PARTS
     from graphxai_data.evaluation.reproduction import report_text
 
-    if threads is not None:
-        torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
     parts = [f"table {name}" for name in tables] + [f"figure {name}" for name in figures]
     names = (
         None if datasets is None else [name.strip() for name in datasets.split(",") if name.strip()]
@@ -101,7 +95,7 @@ def reproduce(
 
         found = run(
             parts or PARTS, names, None if seeds is None else parse_seeds(seeds, "--seeds"),
-            budget, config, root=root, out=out, results=results, sources=parse_sources(sources),
+            budget, config, root=root, out=out, results=results, sources=sources,
             device=device, told=told,
         )  # fmt: skip
     click.echo(found.to_json() if as_json else report_text(found))

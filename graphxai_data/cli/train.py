@@ -1,17 +1,23 @@
-"""The command `train`, and what `evaluate` has in common with it."""
+"""The command `train`."""
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from graphxai_data.cli.console import Place, json_option, print_table, progress_bar, root_option
-from graphxai_data.errors import InputError
+from graphxai_data.cli.console import (
+    config_option,
+    json_option,
+    parse_seeds,
+    print_table,
+    progress_bar,
+    training_options,
+)
 
 if TYPE_CHECKING:
     from graphxai_data.nn.zoo import Training
@@ -19,48 +25,9 @@ if TYPE_CHECKING:
     from graphxai_data.training.train import Progress as TrainingProgress
 
 MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
-_MOST_SEEDS = 1000
 SECONDS_BETWEEN_LINES = 5
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
-
-config_option = click.option(
-    "--config", default="default", show_default=True, help="default, or paper: as it was published."
-)
-
-
-def training_options(command: Callable[..., None]) -> Callable[..., None]:
-    """What `train` and `evaluate` have in common."""
-    for option in reversed(
-        (
-            click.option(
-                "--set",
-                "changes",
-                metavar="KEY=VALUE",
-                multiple=True,
-                help="Another value for a setting, such as b=2.5 or epochs=20; may be given more "
-                "than once.",
-            ),
-            click.option(
-                "--data-seed", type=int, default=0, show_default=True, help="Which build to use."
-            ),
-            root_option,
-            click.option(
-                "--out",
-                type=Place(urls=False),
-                default=Path("runs"),
-                show_default=True,
-                help="Folder of all trainings.",
-            ),
-            click.option(
-                "--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …"
-            ),
-            click.option("--threads", type=int, help="CPU threads.  [default: all cores]"),
-        )
-    ):
-        command = option(command)
-    return command
-
 
 @click.command()
 @click.argument("name")
@@ -77,12 +44,11 @@ def train(
     model: str,
     config: str,
     seeds: str,
-    changes: tuple[str, ...],
+    changes: dict[str, Any],
     data_seed: int,
     root: str | Path,
     out: Path,
     device: str,
-    threads: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -92,17 +58,11 @@ def train(
     training that was stopped goes on after its last whole epoch, with the same result; one that is
     finished is kept.
     """
-    import torch
-
     from graphxai_data.datasets.in_memory import GraphXAIDataset
-    from graphxai_data.errors import whole_number
     from graphxai_data.training.train import run_folder
     from graphxai_data.training.train import train as run_train
 
-    if threads is not None:
-        torch.set_num_threads(whole_number("--threads", threads, 1, 4096))
     numbers = parse_seeds(seeds)
-    values = dict(map(parse_setting, changes))
     dataset = GraphXAIDataset(root, name, data_seed)
     results = []
     for seed in numbers:
@@ -113,7 +73,7 @@ def train(
                 config,
                 seed,
                 out,
-                changes=values,
+                changes=changes,
                 device=device,
                 force=force,
                 progress=progress,
@@ -173,36 +133,3 @@ def _training_progress(title: str) -> Iterator["TrainingProgress"]:
                 click.echo(f"{title}: {place}, {scores}, at most {left:.0f} s left", err=True)
 
         yield show
-
-
-def parse_seeds(text: str, option: str = "--seed") -> list[int]:
-    """Seeds from "3", "0-4" or "0,2,5"."""
-    seeds: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dash, last = part.partition("-")
-            new = range(int(first), int(last if dash else first) + 1)
-            if not new or len(seeds) + (new[-1] - new[0]) >= _MOST_SEEDS:
-                raise ValueError
-            seeds += new
-    except ValueError:
-        seeds = []
-    if not seeds:
-        raise InputError(
-            f"{option}: expected a number, or up to {_MOST_SEEDS} as in 0-4 or 0,2,5; got '{text}'"
-        )
-    return list(dict.fromkeys(seeds))
-
-
-def parse_setting(text: str) -> tuple[str, Any]:
-    """Key and value of "b=2.5"; a word needs no quotes."""
-    import tomllib
-
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise InputError(f"--set: expected KEY=VALUE, got '{text}'")
-    try:
-        parsed: Any = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        parsed = value
-    return key.strip(), parsed

@@ -4,7 +4,7 @@ It comes from what `graphxai-data evaluate` leaves: models with what is kept bes
 that it prints, and explanation files. Without any, the shipped models of the dataset are shown.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from graphxai_data.explain.variants import Variant, chosen_variants, variants_fo
 from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import jaccard_at_k
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.training.checkpoint import (
     CARD,
@@ -41,8 +42,6 @@ from graphxai_data.training.checkpoint import (
 _USUAL = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
 _FLOOR_AND_CEILING = ("random", "oracle")
 _OTHERS = "That is done for test graphs and a sample of others."
-
-Told = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def explained(
     evaluations: Sequence[str | Path],
     explainers: Sequence[str],
     sample: Sequence[int],
-    told: Told | None = None,
+    progress: Progress = no_progress,
 ) -> Explained:
     """Explain the test graphs and a sample of others.
 
@@ -101,7 +100,7 @@ def explained(
         explainers: rows of the table of explainers to show; the usual ones that take no time if
             empty.
         sample: graphs to explain besides.
-        told: progress.
+        progress: counts explainers.
     """
     found = read_evaluations(evaluations, manifest)
     if not evaluations:
@@ -117,7 +116,7 @@ def explained(
                 "leave --evaluation out"
             )
         return Explained()
-    page = _Page(dataset, sample, told)
+    page = _Page(dataset, sample, progress)
     for path in found.folders:
         page.add_model(path, wanted, found.labels, force=not evaluations)
     for path, file in found.files:
@@ -142,8 +141,8 @@ def shipped_models(manifest: Manifest) -> list[Path]:
 class _Page:
     """Collects explainers, model after model."""
 
-    def __init__(self, dataset: GraphXAIDataset, sample: Sequence[int], told: Told | None) -> None:
-        self.dataset, self.told = dataset, told
+    def __init__(self, dataset: GraphXAIDataset, sample: Sequence[int], progress: Progress) -> None:
+        self.dataset, self.progress = dataset, progress
         self.recipe = dataset.manifest.load_recipe()
         self.result, self.rows = Explained(), []  # type: tuple[Explained, list[Row]]
         test = dataset.get_idx_split()["test"]
@@ -229,8 +228,8 @@ class _Page:
         seed: int,
     ) -> None:
         for group in groups(variants):
-            if self.told:
-                self.told(len(self.result.shown), 0, f"{group[0].name} of {name or 'no model'}")
+            what = f"{group[0].name} of {name or 'no model'}"
+            self.progress(len(self.result.shown), 0, what)
             scores: dict[str, dict[int, Any]] = {variant.name: {} for variant in group}
             for part in self.parts:
                 scored = scored_by(group, model, part, seed=seed)

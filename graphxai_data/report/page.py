@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from graphxai_data.files.urls import local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.report.explained import Explained, explained
 from graphxai_data.report.packed import PLACES, SCORES, Packer, packed, page_order, sample_of
@@ -49,8 +50,6 @@ _EXPLAINER_HEADERS = (
     "seeds",
 )  # fmt: skip
 
-Told = Callable[[int, int, str], None]
-
 
 def write_report(
     folder: str | Path,
@@ -58,7 +57,7 @@ def write_report(
     out: str | Path | None = None,
     explainers: Sequence[str] = (),
     check: bool = True,
-    told: Told | None = None,
+    progress: Progress = no_progress,
 ) -> Path:
     """Write a page about a build, and say where.
 
@@ -69,7 +68,7 @@ def write_report(
         out: the page; `report.html` in the build folder if None.
         explainers: rows of the table of explainers whose scores are shown; the usual if empty.
         check: verify the build first, and say so in the page.
-        told: progress: how much is done, how much there is, and what is being done.
+        progress: counts graphs.
     """
     folder = local_path(folder)
     path = _checked_place(folder / PAGE_NAME if out is None else Path(out).expanduser())
@@ -79,13 +78,12 @@ def write_report(
     graphs = Graphs(folder, manifest)
     overview = graphs.overview()
     sample = sample_of(overview)
-    known = explained(folder, manifest, evaluations, explainers, sample, told)
+    known = explained(folder, manifest, evaluations, explainers, sample, progress)
     packer = Packer(graphs, overview, [e.scores for e in known.shown], _GRAPHS_LIMIT)
     pieces = []
     for piece in packer.pieces(page_order(overview, sample), sample):
         pieces.append(piece)
-        if told:
-            told(len(packer.held), manifest.graphs, "drawing graphs")
+        progress(len(packer.held), manifest.graphs, "drawing graphs")
     script = _asset("report.js")
     page = _template().render(
         **_tables(folder, manifest, recipe, overview, known),

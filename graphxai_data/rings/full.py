@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from graphxai_data.files.disk import write_atomically
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.nn import GIN, GINE, DeepSets
 from graphxai_data.nn.random import seeded
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.rings.embeddings import SHORTCUTS, dense_rows
 from graphxai_data.rings.modes import MODES, Graphs, in_mode
 from graphxai_data.rings.probes import balanced_accuracy, fold_of_group
@@ -35,8 +36,6 @@ _SETTLING = 0.75
 # Complete graphs have so many pairs of nodes at most.
 _MOST_PAIRS = 10_000_000
 
-Progress = Callable[[int, int], None]
-
 
 def full_check(
     sample: Sample,
@@ -44,7 +43,7 @@ def full_check(
     runs: int = 8,
     graphs: int = 2000,
     epochs: int = 20,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     resume: Path | None = None,
 ) -> Measurement:
     """Measure both principles by training.
@@ -55,7 +54,7 @@ def full_check(
         runs: trainings a mode.
         graphs: how many graphs at most, at random, groups whole.
         epochs: passes over the training graphs.
-        progress: called with (trainings done, trainings in all).
+        progress: counts trainings.
         resume: a file that keeps the scores found so far; a check that was stopped goes on from it.
     """
     whole_number("runs", runs, FEWEST_RUNS, 1000)
@@ -72,8 +71,8 @@ def full_check(
         for name in names:
             if run >= len(kept.scores.setdefault(name, [])):
                 kept.add(name, _trained_score(sample, name, seed, run, epochs))
-            if progress:
-                progress(run * len(names) + names.index(name) + 1, runs * len(names))
+            done = run * len(names) + names.index(name) + 1
+            progress(done, runs * len(names), f"RINGS, {name}, run {run + 1}")
     scores = {name: kept.scores[name][:runs] for name in names}
     found = judged("full", sample, scores)
     kept.forget()

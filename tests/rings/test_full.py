@@ -62,11 +62,11 @@ def test_a_stopped_check_goes_on_where_it_was(
     with pytest.raises(KeyboardInterrupt):
         full_check(sample, runs=6, resume=kept)
     assert kept.is_file()
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, str]] = []
     found = full_check(sample, runs=6, resume=kept, progress=lambda *at: seen.append(at))
     finished = [c for i, c in enumerate(calls) if i != 29]
     assert len(finished) == len(set(finished)) == 6 * len(found.scores)
-    assert seen[-1] == (6 * len(found.scores), 6 * len(found.scores))
+    assert seen[-1] == (*[6 * len(found.scores)] * 2, "RINGS, shuffled_labels, run 6")
     assert (found.p1, found.p2) == ("pass", "pass")
     assert not kept.exists()
 

@@ -1,0 +1,56 @@
+"""The verb `rings`."""
+
+from pathlib import Path
+
+import click
+
+from graphxai_data.cli.console import folder_argument, json_option, progress_bar
+from graphxai_data.cli.info import show_rings
+from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.files.urls import shown
+
+
+@click.command()
+@folder_argument
+@click.option("--quick", is_flag=True, help="Use probes without training, as every build does.")
+@click.option("--runs", type=int, help="Trainings per mode.  [default: 8]")
+@click.option("--graphs", type=int, help="Maximum number of graphs.  [default: 2000]")
+@click.option("--epochs", type=int, help="Epochs per training.  [default: 20]")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of splits, modes and trainings."
+)
+@json_option
+def rings(
+    folder: str | Path,
+    quick: bool,
+    runs: int | None,
+    graphs: int | None,
+    epochs: int | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Measure whether a build needs its structure (P1), and structure and features both (P2).
+
+    Trains a GIN on every mode of the graphs. A check that was stopped resumes where it stopped.
+    Writes rings.json and rings.svg into DIR, and updates the data card.
+    """
+    from graphxai_data.building.finish import check_and_write
+    from graphxai_data.manifest import EXTRAS, Manifest
+    from graphxai_data.remote import opened
+
+    given = {"runs": runs, "graphs": graphs, "epochs": epochs}
+    options = {name: value for name, value in given.items() if value is not None}
+    if quick and options:
+        raise InputError(f"--{next(iter(options))} is for training; leave it out, or --quick")
+    depth = "quick" if quick else "full"
+    with progress_bar("Measuring RINGS", "trainings") as progress, opened(folder) as (path, remote):
+        measurement, failures = check_and_write(path, depth, seed, progress, **options)
+        manifest = Manifest.load(path)
+        if remote is not None:
+            remote.publish(manifest, EXTRAS)
+    if as_json:
+        click.echo(measurement.to_json())
+    else:
+        show_rings(manifest.load_recipe(), measurement)
+    if failures:
+        raise CheckFailedError(f"{shown(folder)}: {'; '.join(failures)}")

@@ -1,0 +1,35 @@
+"""The verb `verify`."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from graphxai_data.cli.console import folder_argument, json_option, source_option
+from graphxai_data.files.urls import shown
+
+
+@click.command()
+@folder_argument
+@click.option(
+    "--full", is_flag=True, help="Prove every graph, and generate each again from its seed."
+)
+@source_option
+@json_option
+def verify(folder: str | Path, full: bool, sources: dict[str, str], as_json: bool) -> None:
+    """Check a build: files, digests, invariants, labels and masks."""
+    from graphxai_data.building.verify import verify as run_verify
+
+    problems = run_verify(folder, full=full, sources=sources)
+    name = shown(folder)
+    if as_json:
+        click.echo(json.dumps({"folder": name, "full": full, "problems": problems}, indent=2))
+    elif problems:
+        click.echo("\n".join(problems))
+    else:
+        click.echo(f"{name}: whole" + (", every graph proven and reproduced" if full else ""))
+    if problems:
+        plural = "" if len(problems) == 1 else "s"
+        click.echo(f"Error: {name}: {len(problems)} problem{plural} found", err=True)
+        sys.exit(1)
