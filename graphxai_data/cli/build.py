@@ -69,7 +69,7 @@ def build(
             shard_size=shard_size,
             rings=not no_rings,
             sources=sources,
-            progress=lambda done, total, what=title: progress(done, total, what),
+            progress=lambda done, total: progress(done, total, title),
         )
     folder = inside(root, manifest.dataset, f"seed-{manifest.seed}")
     copy = RemoteBuild(folder).folder if is_url(folder) else folder

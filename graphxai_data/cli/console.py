@@ -208,7 +208,11 @@ class _Lines:
         self._last_line, left = now, ""
         if done > self._first:
             seconds = (now - self._begin) * (total - done) / (done - self._first)
-            left = f", about {seconds:.0f} s left" if seconds < 90 else f", about {seconds / 60:.0f} min left"
+            left = (
+                f", about {seconds:.0f} s left"
+                if seconds < 90
+                else f", about {seconds / 60:.0f} min left"
+            )
         click.echo(f"{what}: {done} of {total} {self._unit}{left}", err=True)
 
 

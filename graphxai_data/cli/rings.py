@@ -42,9 +42,10 @@ def rings(
     options = {name: value for name, value in given.items() if value is not None}
     if quick and options:
         raise InputError(f"--{next(iter(options))} is for training; leave it out, or --quick")
-    depth = "quick" if quick else "full"
     with progress_bar("Measuring RINGS", "trainings") as progress, opened(folder) as (path, remote):
-        measurement, failures = check_and_write(path, depth, seed, progress, **options)
+        measurement, failures = check_and_write(
+            path, "quick" if quick else "full", seed, progress, **options
+        )
         manifest = Manifest.load(path)
         if remote is not None:
             remote.publish(manifest, EXTRAS)

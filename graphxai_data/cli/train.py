@@ -29,6 +29,7 @@ SECONDS_BETWEEN_LINES = 5
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
+
 @click.command()
 @click.argument("name")
 @click.option("--model", default="bcos-gin", show_default=True, help=f"One of {MODEL_NAMES}.")
