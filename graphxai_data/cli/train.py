@@ -1,12 +1,9 @@
 """The command `train`."""
 
 import json
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,11 +15,7 @@ from graphxai_data.cli.console import (
     progress_bar,
     training_options,
 )
-
-if TYPE_CHECKING:
-    from graphxai_data.nn.zoo import Training
-    from graphxai_data.training.state import Epoch
-    from graphxai_data.training.train import Progress as TrainingProgress
+from graphxai_data.progress import Progress
 
 MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
 SECONDS_BETWEEN_LINES = 5
@@ -67,7 +60,8 @@ def train(
     dataset = GraphXAIDataset(root, name, data_seed)
     results = []
     for seed in numbers:
-        with _training_progress(f"{model} on {dataset.name}, seed {seed}") as progress:
+        title = f"{model} on {dataset.name}, seed {seed}"
+        with progress_bar(title, "epochs", SECONDS_BETWEEN_LINES) as show:
             _, card = run_train(
                 dataset,
                 model,
@@ -77,7 +71,7 @@ def train(
                 changes=changes,
                 device=device,
                 force=force,
-                progress=progress,
+                progress=partial(_titled, show, title),
             )
         folder = run_folder(out, model, dataset.name, seed)
         results.append({"seed": seed, "folder": str(folder), "scores": card.scores, **card.run})
@@ -109,28 +103,5 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
         click.echo(result["folder"])
 
 
-@contextmanager
-def _training_progress(title: str) -> Iterator["TrainingProgress"]:
-    """A bar on a terminal; elsewhere a line an epoch, at most one every few seconds."""
-    with progress_bar(title, "epochs") as bar:
-        last = time.monotonic()
-
-        def show(history: "list[Epoch]", settings: "Training") -> None:
-            nonlocal last
-            from graphxai_data.training.train import best_epoch
-
-            epoch, done = history[-1], len(history)
-            best = best_epoch(settings, history) + 1
-            scores = (
-                f"loss {epoch.train_loss:.4f}, valid loss {epoch.valid['loss']:.4f}, "
-                f"accuracy {epoch.valid['accuracy']:.4f}, best epoch {best}"
-            )
-            bar(done, settings.epochs, f"{title}: {scores}")
-            if not sys.stderr.isatty() and time.monotonic() - last > SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                recent = [e.seconds for e in history[-5:]]
-                left = (settings.epochs - done) * sum(recent) / len(recent)
-                place = f"epoch {done} of {settings.epochs}"
-                click.echo(f"{title}: {place}, {scores}, at most {left:.0f} s left", err=True)
-
-        yield show
+def _titled(show: Progress, title: str, done: int, total: int, scores: str) -> None:
+    show(done, total, f"{title}: {scores}")

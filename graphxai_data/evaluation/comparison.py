@@ -32,7 +32,7 @@ from graphxai_data.metrics import mean_and_deviation
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training.checkpoint import Shape
-from graphxai_data.training.loss import check_price
+from graphxai_data.training.loss import check_evidence_cost
 from graphxai_data.training.train import device_of, run_folder, train
 
 # What is being done, how much of it is done, how much there is, and seconds left in all, or nan.
@@ -262,7 +262,7 @@ def _planned(
         shape = dataclasses.asdict(Shape.of(dataset))
         with torch.device("meta"):  # only to see what it is
             model = make_model(name, settings.architecture, **shape)
-        check_price(model, name, settings.training.evidence_cost)
+        check_evidence_cost(model, name, settings.training.evidence_cost)
         plan[name] = [v for v in variants_for(model, recipe) if v in wanted]
         # What is high or low depends on the model: of the floor and the ceiling, too.
         plan[name] += floor if faithfulness else []
@@ -304,7 +304,7 @@ class _Steps:
     def trained(self, model: str, seed: int) -> Any:
         """Progress of a training as that of a step."""
         what = f"training {model}, seed {seed}"
-        return lambda history, settings: self.told(what, len(history), settings.epochs)
+        return lambda done, total, _: self.told(what, done, total)
 
 
 def usual_models(dataset: GraphXAIDataset) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def retrained_accuracy(
         training: graphs to train on with.
         test: graphs to predict.
         keep: [N] the nodes that are left of the training graphs, and of the test graphs.
-        loss: what the model was trained with, "ce" or "bce"; no price is set on evidence.
+        loss: what the model was trained with, "ce" or "bce"; contributions are not penalised.
         epochs: of fine-tuning.
         rate: learning rate of Adam.
         seed: of the order of graphs, and of what the model draws.

@@ -146,9 +146,7 @@ class Results:
     ) -> tuple[nn.Module, Card]:
         return train(
             dataset, cell.model, seed=cell.seed, out=out, **options,
-            progress=lambda history, settings: self._within(
-                f"epoch {len(history)} of {settings.epochs}"
-            ),
+            progress=lambda done, total, _: self._within(f"epoch {done} of {total}"),
         )  # fmt: skip
 
     def _measured(self, what: str, done: int, total: int, seconds: float) -> None:

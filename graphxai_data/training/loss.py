@@ -66,8 +66,8 @@ def logits_of(
     return logits
 
 
-def check_price(model: nn.Module, name: str, evidence_cost: float) -> None:
-    """An `InputError` if the settings of a model set a price on what it does not have."""
+def check_evidence_cost(model: nn.Module, name: str, evidence_cost: float) -> None:
+    """Raise an `InputError` if contributions are penalised of a model that has none."""
     level = getattr(model, "level", "graph")
     if evidence_cost and not (isinstance(model, BcosGIN) and level == "graph"):
         raise InputError(

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,6 +29,7 @@ from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.nn.zoo import Settings, Training, make_model
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training.checkpoint import (
     CARD,
@@ -40,7 +41,7 @@ from graphxai_data.training.checkpoint import (
     read_card,
     save_checkpoint,
 )
-from graphxai_data.training.loss import check_price, logits_of, objective, training_loss
+from graphxai_data.training.loss import check_evidence_cost, logits_of, objective, training_loss
 from graphxai_data.training.state import (
     STATE,
     Epoch,
@@ -54,8 +55,6 @@ HISTORY = "history.jsonl"
 # The share of a cosine schedule in which the rate rises.
 _WARM_UP = 0.05
 
-Progress = Callable[[list[Epoch], Training], None]
-
 
 def train(
     dataset: GraphXAIDataset,
@@ -67,7 +66,7 @@ def train(
     changes: Mapping[str, Any] | None = None,
     device: str = "auto",
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[nn.Module, Card]:
     """Train a model, or go on with a training that was stopped, or load one that is finished.
 
@@ -80,7 +79,7 @@ def train(
         changes: settings that differ from the configuration's, such as {"b": 2.5}.
         device: "auto" is CUDA where there is one, else the CPU.
         force: discard what is in the folder if it comes from other data or settings.
-        progress: called with the history and the settings after every epoch.
+        progress: called after every epoch with epochs done, epochs in all, and its scores.
 
     Returns:
         The model with the best weights on validation, in evaluation mode, and its card.
@@ -134,7 +133,7 @@ def _loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:
 
 def _initial_model(card: Card, training: BatchLoader, device: torch.device) -> nn.Module:
     model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape)).to(device)
-    check_price(model, card.model, card.training.evidence_cost)
+    check_evidence_cost(model, card.model, card.training.evidence_cost)
     if card.training.calibrate and isinstance(model, BcosGIN):
         first = next(iter(training)).to(device)
         model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch)
@@ -146,7 +145,7 @@ def _train(
     card: Card,
     model: nn.Module,
     loaders: dict[str, BatchLoader],
-    progress: Progress | None,
+    progress: Progress,
 ) -> None:
     settings, seed = card.training, card.seed
     training, validation, test = (loaders[split] for split in SPLIT_NAMES)
@@ -183,8 +182,7 @@ def _train(
         if best_epoch(settings, state.history) == epoch:
             state.best = copy_of(model)
         state.save(folder, card, conditions(device))
-        if progress:
-            progress(state.history, settings)
+        progress(epoch + 1, settings.epochs, _summary(settings, state.history))
 
     model.load_state_dict(state.best)
     scores = {
@@ -250,6 +248,14 @@ def predictive_scores(
     if getattr(model, "level", "graph") == "node":
         found["weighted_accuracy"] = weighted_accuracy(predicted, true)
     return found
+
+
+def _summary(settings: Training, history: list[Epoch]) -> str:
+    last = history[-1]
+    return (
+        f"loss {last.train_loss:.4f}, valid loss {last.valid['loss']:.4f}, "
+        f"accuracy {last.valid['accuracy']:.4f}, best epoch {best_epoch(settings, history) + 1}"
+    )
 
 
 def _cost(settings: Training, epoch: Epoch) -> float:

@@ -63,7 +63,7 @@ def test_a_training_on_a_full_disk_keeps_its_last_whole_epoch(
     filler.unlink()
     _grow(disk, 4096)
     seen: list[int] = []
-    _, again = train(dataset, out=disk, changes=QUICK, progress=lambda h, _: seen.append(len(h)))
+    _, again = train(dataset, out=disk, changes=QUICK, progress=lambda done, *_: seen.append(done))
     assert again == whole
     assert seen == [2]  # the first epoch was not done again
 

@@ -18,6 +18,7 @@ from graphxai_data.building.build import build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.nn.zoo import Settings, Training
+from graphxai_data.progress import Progress
 from graphxai_data.training.checkpoint import CARD, WEIGHTS, load_model, read_card
 from graphxai_data.training.state import STATE, Epoch
 from graphxai_data.training.train import (
@@ -67,9 +68,9 @@ def test_a_stopped_training_goes_on_with_the_same_result(
     changes = {**SMALL, "epochs": 6, "schedule": schedule, "rate_patience": 1}
     _, whole = train(dataset, model, out=tmp_path / "whole", changes=changes)
 
-    def stop_after(count: int) -> Callable[[list[Epoch], Training], None]:
-        def progress(history: list[Epoch], settings: Training) -> None:
-            if len(history) == count:
+    def stop_after(count: int) -> Progress:
+        def progress(done: int, total: int, what: str) -> None:
+            if done == count:
                 raise StopHereError
 
         return progress
@@ -79,7 +80,7 @@ def test_a_stopped_training_goes_on_with_the_same_result(
             train(dataset, model, out=tmp_path, changes=changes, progress=stop_after(count))
     seen = []
     _, parts = train(
-        dataset, model, out=tmp_path, changes=changes, progress=lambda h, s: seen.append(len(h))
+        dataset, model, out=tmp_path, changes=changes, progress=lambda done, *_: seen.append(done)
     )
     assert seen == [6]
     assert parts == whole
@@ -246,7 +247,7 @@ def test_weights_that_diverge_in_the_last_step_are_never_the_best(
 def test_a_training_goes_on_only_under_the_conditions_it_was_begun_under(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
-    def stop(history: list[Epoch], settings: Training) -> None:
+    def stop(done: int, total: int, what: str) -> None:
         raise StopHereError
 
     with pytest.raises(StopHereError):
@@ -265,7 +266,7 @@ def test_a_training_goes_on_only_under_the_conditions_it_was_begun_under(
 def test_two_trainings_in_one_place_at_once_are_refused(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
-    def again(history: list[Epoch], settings: Training) -> None:
+    def again(done: int, total: int, what: str) -> None:
         message = "another process is training here .*; wait for it, or choose another --out"
         with pytest.raises(InputError, match=message):
             train(dataset, "gin", out=tmp_path, changes=SMALL)
@@ -282,7 +283,7 @@ def test_a_place_that_cannot_be_written_to_is_named(
 
 
 def test_a_damaged_state_is_refused(dataset: GraphXAIDataset, tmp_path: Path) -> None:
-    def stop(history: list[Epoch], settings: Training) -> None:
+    def stop(done: int, total: int, what: str) -> None:
         raise StopHereError
 
     with pytest.raises(StopHereError):
