@@ -87,7 +87,7 @@ STUDIES = [
             **{f"no sparsity penalty, ε = {e:g}": FREE | {"eps": e} for e in (20, 0, 5, 10, 40)},
             **{f"no sparsity penalty, B = {b:g}": FREE | {"b": b} for b in (2.5, 3.0)},
             # The default: the highest penalty with an accuracy within a standard error of the best.
-            **{f"a sparsity penalty of {c:g}": {"evidence_cost": c} for c in (0.01, 0.02, 0.05, 0.1)},
+            **{f"sparsity penalty {c:g}": {"evidence_cost": c} for c in (0.01, 0.02, 0.05, 0.1)},
             "no MaxOut": {"max_out": 1},
             "no normalisation": {"norm": "none"},
             "one B-cos layer an update": {"update_layers": 1},
