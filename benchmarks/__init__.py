@@ -1,1 +1,1 @@
-"""Speed against what people use today, as ratios measured in one run."""
+"""Speed compared with what people use today, as ratios measured in one run."""

@@ -1,9 +1,9 @@
 """All benchmarks as one table of ratios: `python -m benchmarks [--root data]`.
 
-Ours against what people use today, the same work in the same run, on one core unless a row says
-otherwise. `--write` puts the table into `benchmarks/results.json` and `docs/benchmarks.md`;
-`--check` measures again and fails where a ratio is worse than the written one by more than half:
-ratios are compared, never seconds.
+Each row compares our code with what people use today: the same work in the same run, on one core
+unless the row says otherwise. `--write` writes the table to `benchmarks/results.json` and
+`docs/benchmarks.md`. `--check` measures again and fails if a ratio is more than half worse than the
+stored one. It compares ratios, never seconds.
 """
 
 import argparse
@@ -19,22 +19,22 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS, PAGE = HERE / "results.json", HERE.parent / "docs" / "benchmarks.md"
-# A ratio of one run on a busy machine: what is still taken for the same.
+# Ratios vary between runs on a busy machine; a loss up to this factor is noise.
 SLACK = 1.5
 
 
 @dataclass(frozen=True)
 class Row:
-    """A ratio of the table.
+    """One ratio of the table.
 
     Attributes:
-        area: what users do.
-        what: is measured.
-        peer: it is compared with.
-        module: of this folder that measures it.
-        keys: where in its output the ratio stands.
-        higher: whether more is better: times as fast as a peer; else times a floor.
-        raw: of `--raw`, the folder that its files are in.
+        area: the task of the user.
+        what: the work that is measured.
+        peer: what our code is compared with.
+        module: the benchmark module that measures the ratio.
+        keys: path to the ratio in the module's JSON output.
+        higher: True for "times as fast as a peer" (higher is better), False for "times a floor".
+        raw: folder below `--raw` with the module's input files.
     """
 
     area: str
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def id(self) -> str:
-        """Where the ratio stands in `results.json`."""
+        """Key of the ratio in `results.json`."""
         return "/".join((self.module, *self.keys))
 
 
@@ -74,17 +74,17 @@ ROWS = (
         "load", ("bytes relative to PyG's file",), higher=False),
     Row("load", "dihalo: graphs of a shuffled stream", "the dataset in memory, first epoch",
         "streaming", ("dihalo", "streaming, times the graphs/s of memory's first epoch")),
-    Row("load", "dihalo: graphs by number, from disk", "the dataset in memory, first epoch",
+    Row("load", "dihalo: graphs by index, from disk", "the dataset in memory, first epoch",
         "streaming", ("dihalo", "random access, times the graphs/s of memory's first epoch")),
     Row("load", "pattern: memory of a shuffled stream", "the dataset in memory",
         "streaming", ("pattern", "streaming, times the bytes in memory"), higher=False),
-    Row("batch", "dihalo, an epoch of batches", "PyG's DataLoader",
+    Row("batch", "dihalo: an epoch of batches", "PyG's DataLoader",
         "batches", ("dihalo, all fields", "times faster than PyG's loader")),
-    Row("batch", "mnist75sp-r23, an epoch of batches", "PyG's DataLoader",
+    Row("batch", "mnist75sp-r23: an epoch of batches", "PyG's DataLoader",
         "batches", ("mnist75sp-r23, all fields", "times faster than PyG's loader")),
-    Row("train", "mnist75sp-r23, an epoch of GIN", "PyG's GIN and loader, a later epoch",
+    Row("train", "mnist75sp-r23: an epoch of GIN", "PyG's GIN and loader, a later epoch",
         "train", ("mnist75sp-r23", "times faster than PyG's later epoch", "gin, paper")),
-    Row("train", "mnist75sp-r23, an epoch of B-cos GIN", "PyG's GIN and loader, a later epoch",
+    Row("train", "mnist75sp-r23: an epoch of B-cos GIN", "PyG's GIN and loader, a later epoch",
         "train", ("mnist75sp-r23", "times faster than PyG's later epoch", "bcos-gin, paper")),
     Row("explain", "dihalo: a B-cos map, batched", "floor: the model's own forward pass",
         "explain", ("dihalo", "map, times the forward pass"), higher=False),
@@ -100,52 +100,52 @@ ROWS = (
 
 
 def measure(modules: list[str], root: str, raw: Path | None) -> dict[str, Any]:
-    """What each module prints, one after the other, each in a process of its own."""
-    found = {}
+    """Run each module in its own process and return its output by module name."""
+    outputs = {}
     for module in modules:
         command = [sys.executable, "-m", f"benchmarks.{module}"]
         if module in ("batches", "train", "explain", "streaming"):
             command += ["--root", root]
         if module in ("nci1", "molhiv"):
             if raw is None:
-                print(f"{module}: left out, its files are not shipped; give --raw", file=sys.stderr)
+                print(f"{module}: skipped, its files are not shipped; give --raw", file=sys.stderr)
                 continue
             command += ["--raw", str(raw / module)]
         print(f"{module} …", file=sys.stderr)
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=one_thread)
-        if done.returncode:
+        process = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=one_thread)
+        if process.returncode:
             raise SystemExit(f"benchmarks.{module} failed")
-        found[module] = json.loads(done.stdout)
-    return found
+        outputs[module] = json.loads(process.stdout)
+    return outputs
 
 
-def ratios_of(printed: dict[str, Any]) -> dict[str, float]:
-    """The ratio of every row that was measured."""
-    found = {}
+def ratios_of(outputs: dict[str, Any]) -> dict[str, float]:
+    """Return the ratio of every measured row."""
+    ratios = {}
     for row in ROWS:
-        if row.module in printed:
-            value = printed[row.module]
+        if row.module in outputs:
+            value = outputs[row.module]
             for key in row.keys:
                 value = value[key]
-            found[row.id] = float(value)
-    return found
+            ratios[row.id] = float(value)
+    return ratios
 
 
 def worse(now: dict[str, float], written: dict[str, float]) -> list[str]:
-    """The rows that are worse than they were, and by how much."""
-    found = []
+    """Return a line for each row that became worse."""
+    problems = []
     for row in ROWS:
         if row.id in now and row.id in written:
             loss = written[row.id] / now[row.id] if row.higher else now[row.id] / written[row.id]
             if loss > SLACK:
-                found.append(f"{row.area}, {row.what}: {now[row.id]:g}, was {written[row.id]:g}")
-    return found
+                problems.append(f"{row.area}, {row.what}: {now[row.id]:g}, was {written[row.id]:g}")
+    return problems
 
 
 def table(ratios: dict[str, float]) -> list[str]:
-    """Lines of Markdown."""
-    lines = ["| area | what | beside | ratio |", "| --- | --- | --- | --- |"]
+    """Return the table of ratios as lines of Markdown."""
+    lines = ["| area | what | compared with | ratio |", "| --- | --- | --- | --- |"]
     for row in ROWS:
         if row.id in ratios:
             word = "times as fast" if row.higher else "times"
@@ -154,7 +154,7 @@ def table(ratios: dict[str, float]) -> list[str]:
 
 
 def growth_table(growth: dict[str, dict[str, float]]) -> list[str]:
-    """Lines of Markdown: a line for each size."""
+    """Return the table of growth as lines of Markdown, one row per size."""
     lines = ["| build | ratio | peak memory |", "| --- | --- | --- |"]
     for name, values in growth.items():
         memory = f"{values['peak memory, MiB']:g} MiB"
@@ -164,26 +164,27 @@ def growth_table(growth: dict[str, dict[str, float]]) -> list[str]:
 
 
 def page(results: dict[str, Any]) -> str:
-    """`docs/benchmarks.md`."""
+    """Return the text of `docs/benchmarks.md`."""
     machine = ", ".join(f"{key} {value}" for key, value in results["machine"].items())
     return "\n".join(
         [
             "# Speed, as ratios",
             "",
-            "What `python -m benchmarks --write` printed: ours beside what people use today and",
-            "beside the least that the work can take, the same work in the same run, on one core.",
-            f"Seconds would say more of the machine than of the code; this one was: {machine}.",
+            "`python -m benchmarks --write` wrote this page. It compares our code with what people",
+            "use today, and with the least that the work can take (a floor). Both do the same work",
+            "in the same run, on one core. We give ratios, since seconds depend on the machine.",
+            f"This one was: {machine}.",
             "",
             *table(results["ratios"]),
             "",
-            "“times as fast”: higher is better; “times” a floor: lower is better.",
-            "`python -m benchmarks --check` measures again and fails where a ratio has become",
-            "worse by more than half.",
+            "“times as fast”: higher is better. “times”: lower is better.",
+            "`python -m benchmarks --check` measures again and fails if a ratio is more than half",
+            "worse.",
             "",
             "## Growth",
             "",
-            "`ba2motif`, built as a user does, RINGS left out; memory of the process and all its",
-            "workers together, pages that they share counted for each.",
+            "We build `ba2motif` as a user does, without RINGS. Memory is that of the process and",
+            "all its workers together; pages that they share count for each of them.",
             "",
             *growth_table(results["growth"]),
             "",
@@ -192,7 +193,7 @@ def page(results: dict[str, Any]) -> str:
 
 
 def machine() -> dict[str, str]:
-    """What the ratios were measured on."""
+    """Describe the machine that measures the ratios."""
     return {
         "cores": str(os.cpu_count()),
         "processor": platform.machine(),
@@ -210,19 +211,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--root", default="data", help="folder of builds; missing ones are made")
-    parser.add_argument("--raw", type=Path, help="folder with the folders nci1 and molhiv of files")
+    parser.add_argument("--raw", type=Path, help="folder with nci1/ and molhiv/, the raw files")
     parser.add_argument("--only", help="modules of this folder, such as build,load")
     parser.add_argument("--most", default="1000000", help="graphs of the largest build")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--write", action="store_true", help="put the table where it is kept")
-    what.add_argument("--check", action="store_true", help="compare with what was written")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument("--write", action="store_true", help="store the table")
+    action.add_argument("--check", action="store_true", help="compare with the stored table")
     options = parser.parse_args()
     known = list(dict.fromkeys(row.module for row in ROWS))
     modules = options.only.split(",") if options.only else known
     if unknown := [module for module in modules if module not in known]:
         parser.error(f"--only: unknown {unknown[0]}; expected some of {', '.join(known)}")
     if options.write and options.raw is None and not options.only:
-        parser.error("--write: takes all rows; give --raw, or --only for some of them")
+        parser.error("--write needs all rows; give --raw, or select some with --only")
     ratios = ratios_of(measure(modules, options.root, options.raw))
     print("\n".join(table(ratios)))
     if options.check:
@@ -231,7 +232,7 @@ def main() -> None:
         sys.exit(1 if problems else 0)
     if options.write:
         results = {"machine": machine(), "ratios": ratios}
-        if options.only:  # the others stay as they were written
+        if options.only:  # keep the stored ratios of the other modules
             written = json.loads(RESULTS.read_text())
             results |= {"ratios": written["ratios"] | ratios, "growth": written["growth"]}
         else:

@@ -1,7 +1,8 @@
-"""One shuffled epoch of batches of 64 graphs: ours against PyG's loader, same order, same fields.
+"""Time of one shuffled epoch of batches of 64 graphs: our loader against PyG's.
 
-Run with `python -m benchmarks.batches`; builds that are missing under `--root` are made. PyG keeps
-every graph that it has once taken, so its first epoch and its best later one are both compared.
+Both give the same order and fields. Run with `python -m benchmarks.batches`; it builds what is
+missing under `--root`. PyG caches each graph at first use, so we compare with its first epoch and
+with its best later one.
 """
 
 import argparse
@@ -20,11 +21,11 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.seeds import rng_for
 
 NAMES = ("dihalo", "mnist75sp-r23")
-OF_MODELS = ("x", "edge_index", "edge_attr", "y")
+MODEL_FIELDS = ("x", "edge_index", "edge_attr", "y")
 SIZE = 64
 
 
-def run_through(batches: Iterable[Batch]) -> None:
+def consume(batches: Iterable[Batch]) -> None:
     for _ in batches:
         pass
 
@@ -45,23 +46,21 @@ def measure(root: str, name: str, keys: tuple[str, ...] | None, rounds: int) -> 
     known = set(dataset._data.keys())
     kept = known if keys is None else known.intersection(keys)
     ours = BatchLoader(dataset, SIZE, shuffle=True, keys=kept)
-    run_through(ours)  # the loops are compiled
+    consume(ours)  # compiles the loops
     ours.epoch = 0
-    # BatchLoader's own order, so that the same graphs meet in a batch.
+    # The order of BatchLoader, so both loaders put the same graphs into a batch.
     order = rng_for(0, "batches/order", 0).permutation(len(dataset)).tolist()
     theirs = DataLoader(dataset, SIZE, sampler=order, exclude_keys=known - kept)
     start = time.perf_counter()
-    run_through(theirs)
+    consume(theirs)
     first = time.perf_counter() - start
     for a, b in zip(ours, theirs, strict=True):
         assert_same(a, b)
-    seconds = best_seconds(
-        {"ours": lambda: run_through(ours), "PyG": lambda: run_through(theirs)}, rounds
-    )
+    seconds = best_seconds({"ours": lambda: consume(ours), "PyG": lambda: consume(theirs)}, rounds)
     return {
         "times faster than PyG's loader": round(seconds["PyG"] / seconds["ours"], 1),
         "times faster than PyG's first epoch": round(first / seconds["ours"], 1),
-        "microseconds a batch": round(seconds["ours"] / len(ours) * 1e6),
+        "microseconds per batch": round(seconds["ours"] / len(ours) * 1e6),
     }
 
 
@@ -73,7 +72,7 @@ def main() -> None:
     result = {
         f"{name}, {label}": measure(options.root, name, keys, options.rounds)
         for name in NAMES
-        for label, keys in (("all fields", None), ("fields of models", OF_MODELS))
+        for label, keys in (("all fields", None), ("fields of models", MODEL_FIELDS))
     }
     print(json.dumps(result, indent=2))
 

@@ -1,7 +1,7 @@
-"""BA-2Motif graphs a second in one process: ours against PyG's `ExplainerDataset`.
+"""BA-2Motif graphs per second in one process: ours against PyG's `ExplainerDataset`.
 
-Run with `python -m benchmarks.build`. Ours goes all the way to a shard's bytes, invariants checked;
-PyG's stops at the graph.
+Run with `python -m benchmarks.build`. Ours checks invariants and writes the bytes of a shard; PyG's
+stops at the graph.
 """
 
 import json
@@ -16,7 +16,7 @@ from graphxai_data.generators import ba2motif
 from graphxai_data.recipe import Recipe
 
 GRAPHS = 1000
-# ExplainerDataset takes one size of base: 19 nodes, the nearest to our mean of 18.7.
+# ExplainerDataset has a fixed base size; 19 nodes is closest to our mean of 18.7.
 BASE_NODES = 19
 
 

@@ -1,7 +1,7 @@
-"""Di-Halo-Benzene against the floor: RDKit parsing the same molecules and adding hydrogens.
+"""Time to generate Di-Halo-Benzene, relative to RDKit parsing the same molecules with hydrogens.
 
-Run with `python -m benchmarks.dihalo`. One process. Generation is graft, parsing, shuffle and
-arrays; the choice of backgrounds from the pool, which comes before it, is given apart.
+Run with `python -m benchmarks.dihalo`, in one process. Generation grafts, parses, shuffles and
+fills arrays. Choosing backgrounds from the pool comes before that and is measured separately.
 """
 
 import json

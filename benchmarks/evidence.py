@@ -1,16 +1,16 @@
-"""Three measurements that bear on figures of the paper which were not reached (docs/results.md).
+"""Three measurements that explain why some figures of the paper are not reached (docs/results.md).
 
-The first asks where a label can be read: a ReLU network is trained from scratch on whole graphs, on
-their rationales alone, and on all but their rationales. Where the rest is enough, a model may look
-at it, and an explanation that is true to the model then marks it.
+1. Where can a label be read? A ReLU network is trained from scratch on whole graphs, on their
+   rationales alone, and on everything except their rationales. If the rest is enough, a model may
+   use it, and a faithful explanation then marks it.
 
-The second asks what a B-cos network with B = 1 can see of Di-Halo-Benzene. It is linear, so its
-logits are weighted sums of walks, told apart by the element they start at and by their bonds: here
-logistic regression on the counts of walks, up to the network's depth, bonds left aside.
+2. What can a B-cos network with B = 1 see of Di-Halo-Benzene? It is linear, so its logits are
+   weighted sums over walks, which differ only in their first element and their bonds. Here:
+   logistic regression on walk counts, up to the depth of the network, ignoring bonds.
 
-The third is the share of the rationale of MNIST-75sp that has hardly any ink, how good a map is
-that has all other ink right and knows nothing of those, and how good the number of features is that
-are not zero, which is what masks of features come down to.
+3. Which share of the rationale of MNIST-75sp has hardly any ink? How good is a map that ranks all
+   other ink first and the rest at random? How good is the number of nonzero features, which is what
+   feature masks amount to?
 
 Run with `python -m benchmarks.evidence [--root data] [--seeds 1]`.
 """
@@ -42,12 +42,12 @@ PARTS: dict[str, Callable[[Bools], Bools]] = {
 }
 EPOCHS = 10
 FAINT = 0.05
-# Updates of the B-cos GINE, so the longest walk that it sees.
+# Number of updates of the B-cos GINE, and so the length of the longest walk that it sees.
 DEPTH = 4
 
 
 def accuracy_on_part(dataset: GraphXAIDataset, part: Callable[[Bools], Bools], seed: int) -> float:
-    """Test accuracy of the dataset's ReLU network, trained on a part of every graph."""
+    """Return the test accuracy of the dataset's ReLU network, trained on a part of every graph."""
     name = usual_models(dataset)[1]
     settings = Settings.named(name, dataset.manifest.load_recipe().generator, "default")
     with seeded(torch_seed(seed, "evidence")):
@@ -61,7 +61,7 @@ def accuracy_on_part(dataset: GraphXAIDataset, part: Callable[[Bools], Bools], s
 
 
 def linear_accuracy(dataset: GraphXAIDataset) -> tuple[float, float]:
-    """Accuracy on training and test graphs of logistic regression on counts of walks."""
+    """Return training and test accuracy of logistic regression on walk counts."""
     counts, label = walk_counts(dataset), dataset._data.y.numpy()
     splits = dataset.get_idx_split()
     train, test = splits["train"].numpy(), splits["test"].numpy()
@@ -72,27 +72,28 @@ def linear_accuracy(dataset: GraphXAIDataset) -> tuple[float, float]:
 
 
 def walk_counts(dataset: GraphXAIDataset) -> Floats:
-    """[g, (DEPTH + 1) · p] walks of every length that start at a node with each feature."""
+    """Return the number of walks per graph, length and start feature [g, (DEPTH + 1) · p]."""
     whole = next(iter(BatchLoader(dataset, len(dataset), keys=["x", "edge_index"])))
     edges = Edges(whole.edge_index, whole.num_nodes)
     walks, counts = torch.ones(whole.num_nodes, 1, dtype=torch.float64), []
     for _ in range(DEPTH + 1):
         counts.append(sum_per_graph(whole.x.double() * walks, whole.batch, len(dataset)))
         walks = edges.sum_with_neighbours(walks, 0.0, None)
-    found: Floats = torch.cat(counts, dim=1).numpy()
-    return found
+    result: Floats = torch.cat(counts, dim=1).numpy()
+    return result
 
 
 def faint_share(dataset: GraphXAIDataset) -> float:
-    """Share of the rationale of superpixels whose mean intensity is below `FAINT`."""
+    """Return the share of rationale superpixels with a mean intensity below `FAINT`."""
     intensity = dataset._data.x[dataset._data.node_mask, 0]
     return float((intensity < FAINT).double().mean())
 
 
 def simple_maps(dataset: GraphXAIDataset) -> tuple[float, float]:
-    """Jaccard@k of two maps of superpixels that look at no model.
+    """Return Jaccard@k of two model-free maps.
 
-    Sorted by intensity, all that is below `FAINT` at random; and by how many features are not zero.
+    The first sorts by intensity, with everything below `FAINT` at random. The second sorts by the
+    number of nonzero features.
     """
     draws = np.random.default_rng(0)
 
@@ -103,26 +104,26 @@ def simple_maps(dataset: GraphXAIDataset) -> tuple[float, float]:
     def counted(data: Data) -> Floats:
         return np.count_nonzero(data.x.numpy(), axis=1).astype(np.float64)
 
-    found = evaluate(dataset, {"strong": strong, "counted": counted})["jaccard"]
-    return float(found["strong"]), float(found["counted"])
+    jaccard = evaluate(dataset, {"strong": strong, "counted": counted})["jaccard"]
+    return float(jaccard["strong"]), float(jaccard["counted"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", default="data", help="folder of builds")
-    parser.add_argument("--seeds", type=int, default=1, help="trainings of each part")
+    parser.add_argument("--seeds", type=int, default=1, help="trainings per part")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print("| dataset | " + " | ".join(PARTS) + " |\n|" + " --- |" * (len(PARTS) + 1), flush=True)
     for name in EXPLAINED:
         dataset = GraphXAIDataset(arguments.root, name)
-        found = [
+        accuracies = [
             np.mean([accuracy_on_part(dataset, part, seed) for seed in range(arguments.seeds)])
             for part in PARTS.values()
         ]
-        cells = " | ".join(f"{value:.3f}" for value in found)
+        cells = " | ".join(f"{value:.3f}" for value in accuracies)
         print(f"| `{name}` | {cells} |", flush=True)
-    print("\n| counts of walks, linear | training | test |\n| --- | --- | --- |", flush=True)
+    print("\n| linear on walk counts | training | test |\n| --- | --- | --- |", flush=True)
     for name in ("dihalo", "dihalo-heavy"):
         train, test = linear_accuracy(GraphXAIDataset(arguments.root, name))
         print(f"| `{name}` | {train:.3f} | {test:.3f} |", flush=True)
@@ -130,8 +131,8 @@ def main() -> None:
     strong, counted = simple_maps(digits)
     print(
         f"\nmnist75sp-r23: {faint_share(digits):.3f} of the rationale is fainter than {FAINT}; "
-        f"with all other ink first, these and the rest at random, Jaccard@k {strong:.3f}; by the "
-        f"number of features that are not zero {counted:.3f}"
+        f"Jaccard@k is {strong:.3f} with all other ink first and the rest at random, and "
+        f"{counted:.3f} by the number of nonzero features"
     )
 
 

@@ -1,8 +1,8 @@
-"""B-cos contribution maps against the model's own forward pass, and against PyG's explainers.
+"""Time of B-cos contribution maps against the model's forward pass and PyG's explainers.
 
-GNNExplainer (200 epochs) and Captum's integrated gradients (50 steps) run as users of PyG run them:
-on a model of PyG's layers of the same size, one graph after the other. Run with
-`python -m benchmarks.explain [--root data]`; Captum is in the extra `test`.
+GNNExplainer (200 epochs) and Captum's integrated gradients (50 steps) run as PyG users run them: on
+a model of the same size with PyG's layers, one graph at a time. Run with
+`python -m benchmarks.explain [--root data]`. The extra `test` installs Captum.
 """
 
 import argparse
@@ -24,10 +24,10 @@ CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_ty
 
 
 class Peer(PyGGIN):
-    """`PyGGIN` with the arguments that PyG's explainers give."""
+    """`PyGGIN` with the signature that PyG's explainers call."""
 
     def forward(self, x, edge_index, batch=None):  # type: ignore[no-untyped-def,override]
-        """Logits [g, c]."""
+        """Return logits [g, c]."""
         return super().forward(x, edge_index, None, batch)
 
 
@@ -42,7 +42,7 @@ def milliseconds(run: Callable[[], object], rounds: int) -> float:
 
 
 def ratios(dataset: GraphXAIDataset) -> dict[str, float]:
-    """Milliseconds a graph as ratios to a batched contribution map."""
+    """Return times per graph relative to a batched contribution map."""
     name = "bcos-gine" if dataset.num_edge_features else "bcos-gin"
     settings = Settings.named(name, dataset.manifest.load_recipe().generator, "paper")
     model = make_model(
@@ -52,7 +52,7 @@ def ratios(dataset: GraphXAIDataset) -> dict[str, float]:
         edge_features=dataset.num_edge_features,
         classes=dataset.num_classes,
     ).train(mode=False)
-    # Without edge features, and half as wide as B-cos GINE: the peers have the easier task there.
+    # The peer has no edge features and half the width of B-cos GINE: the easier task.
     peer = Peer(dataset.num_node_features, dataset.num_classes).train(mode=False)
     batches = list(islice(BatchLoader(dataset, 64), BATCHES))
 
@@ -66,22 +66,22 @@ def ratios(dataset: GraphXAIDataset) -> dict[str, float]:
             explain(model, b)
 
     graphs = sum(b.num_graphs for b in batches)
-    both = {"forward": [], "map": []}
-    for _ in range(7):  # in turn, so that a slow moment hits both
-        both["forward"].append(milliseconds(forward, 3) / graphs)
-        both["map"].append(milliseconds(maps, 3) / graphs)
-    of_map = median(both["map"])
-    found = {
-        "map, times the forward pass": of_map / median(both["forward"]),
+    times = {"forward": [], "map": []}
+    for _ in range(7):  # in turns, so a slow moment hits both
+        times["forward"].append(milliseconds(forward, 3) / graphs)
+        times["map"].append(milliseconds(maps, 3) / graphs)
+    map_time = median(times["map"])
+    result = {
+        "map, times the forward pass": map_time / median(times["forward"]),
         "input x gradient, times": milliseconds(
             lambda: [explain(model, b, method="input-x-gradient") for b in batches], 5
-        ) / graphs / of_map,
+        ) / graphs / map_time,
         "our GNNExplainer, batched, times": milliseconds(
             lambda: explain(model, batches[0], method="gnn-explainer"), 2
-        ) / 64 / of_map,
+        ) / 64 / map_time,
         "our integrated gradients, batched, times": milliseconds(
             lambda: explain(model, batches[0], method="integrated-gradients"), 3
-        ) / 64 / of_map,
+        ) / 64 / map_time,
     }  # fmt: skip
     peers = {
         "PyG's GNNExplainer, 200 epochs, times": GNNExplainer(epochs=200),
@@ -100,8 +100,8 @@ def ratios(dataset: GraphXAIDataset) -> dict[str, float]:
             milliseconds(lambda i=i, e=explainer: e(dataset[i].x, dataset[i].edge_index), 1)
             for i in range(SLOW_GRAPHS)
         ]
-        found[name] = median(taken) / of_map
-    return {name: round(value, 1) for name, value in found.items()}
+        result[name] = median(taken) / map_time
+    return {name: round(value, 1) for name, value in result.items()}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Loading 9,000 graphs of 52 nodes: ours against PyG's processing and PyG's processed file.
+"""Time to load 9,000 graphs of 52 nodes: ours against PyG's processing and its processed file.
 
 Run with `python -m benchmarks.load`.
 """
@@ -23,7 +23,7 @@ SCHEMA = Schema(Feature(ATOMS, "onehot"), Feature(BONDS, "onehot"), num_classes=
 
 
 def molecule_like(rng: np.random.Generator) -> GraphRecord:
-    """A random tree with three more edges: the size and sparsity of a molecule."""
+    """Return a random tree with three more edges: the size and sparsity of a molecule."""
     edges = {(int(rng.integers(new)), new) for new in range(1, NODES)}
     while len(edges) < UNDIRECTED_EDGES:
         u, v = sorted(rng.choice(NODES, 2, replace=False).tolist())
@@ -44,7 +44,7 @@ def molecule_like(rng: np.random.Generator) -> GraphRecord:
 
 
 class LoadedShards(GraphXAIDataset):
-    """The dataset's own loading, on shards that no recipe describes."""
+    """`GraphXAIDataset` that loads shards without a recipe."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         InMemoryDataset.__init__(self)

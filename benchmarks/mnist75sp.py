@@ -1,7 +1,7 @@
-"""Superpixels against scikit-image called for one image after the other, by the same size rule.
+"""Time to compute superpixels: ours against scikit-image, image by image, with the same size rule.
 
-Run with `python -m benchmarks.mnist75sp`. One process; the labels are compared, too. The whole way
-from images to checked graphs is given apart, in the same unit.
+Run with `python -m benchmarks.mnist75sp`, in one process. It also checks that the labels are equal.
+The whole way from images to checked graphs is a second ratio.
 """
 
 import json

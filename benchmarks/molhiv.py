@@ -1,7 +1,7 @@
 """From ogbg-molhiv's files to graphs: ours against OGB's own reader.
 
-Run with `python -m benchmarks.molhiv --raw DIR`: a folder as OGB publishes it or, where that is not
-at hand, a table of SMILES and splits; OGB's files are then written from its graphs first.
+Run with `python -m benchmarks.molhiv --raw DIR`. DIR holds the files that OGB publishes, or a table
+of SMILES and the splits. OGB's files are then written from its graphs first.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _columns(recipe: Recipe, sources: dict[str, Source]) -> Columns:
-    """All molecules, as a build makes them before it writes shards."""
+    """Return all molecules as a build generates them before it writes shards."""
     molhiv.read_molecules.cache_clear()
     plan = make_plan(recipe, 0, recipe.params.graphs, sources)
     plan, _ = read_sources(plan, recipe, sources, 0)
@@ -67,10 +67,10 @@ def _columns(recipe: Recipe, sources: dict[str, Source]) -> Columns:
 
 
 def _write_published(recipe: Recipe, raw: Path, folder: Path) -> None:
-    """The graphs of the raw files in the form that OGB publishes, gzipped as there."""
+    """Write the graphs of the raw files in the format that OGB publishes, gzipped."""
     sources = find_sources(recipe, {"molhiv": raw})
     columns = _columns(recipe, sources)
-    found = molhiv.read_molecules(sources["molhiv"])
+    molecules = molhiv.read_molecules(sources["molhiv"])
     once = columns["edge_index"][0] < columns["edge_index"][1]
     tables: dict[str, Iterable[Iterable[object]]] = {
         ogb_files.ATOMS: columns["x"].tolist(),
@@ -81,7 +81,7 @@ def _write_published(recipe: Recipe, raw: Path, folder: Path) -> None:
         ogb_files.LABELS: columns["y"][:, None].tolist(),
         ogb_files.MAPPING: [
             ("HIV_active", "smiles"),
-            *zip(columns["y"].tolist(), found.smiles, strict=True),
+            *zip(columns["y"].tolist(), molecules.smiles, strict=True),
         ],
     }
     texts = {name: "".join(",".join(map(str, r)) + "\n" for r in t) for name, t in tables.items()}

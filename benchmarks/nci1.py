@@ -1,6 +1,6 @@
 """From NCI1's text files to graphs: ours against PyG's TUDataset.
 
-Run with `python -m benchmarks.nci1 --raw DIR`, a folder with the four files of TUDataset.
+Run with `python -m benchmarks.nci1 --raw DIR`. DIR holds the four files of TUDataset.
 """
 
 import argparse

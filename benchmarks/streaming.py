@@ -1,9 +1,9 @@
-"""Datasets that stay on disk beside the one in memory: graphs a second, and memory.
+"""Graphs per second and memory of the datasets on disk, compared with the dataset in memory.
 
-Run with `python -m benchmarks.streaming`; builds that are missing under `--root` are made. All give
-the same graphs. The one in memory makes an object of a graph when it is first asked for it, and
-keeps it: its first epoch by `dataset[i]` and its best later one are both compared. Memory is what a
-fresh process holds more after an epoch than before it opened the dataset, at its peak.
+Run with `python -m benchmarks.streaming`; it builds what is missing under `--root`. All datasets
+give the same graphs. The dataset in memory caches the object of each graph at first use, so we
+compare with its first epoch by `dataset[i]` and with its best later one. Memory is the peak growth
+of a fresh process over one epoch, starting before it opens the dataset.
 """
 
 import argparse
@@ -32,7 +32,7 @@ KINDS = {
 }
 
 
-def run_through(graphs: Iterable[Any]) -> None:
+def consume(graphs: Iterable[Any]) -> None:
     for _ in graphs:
         pass
 
@@ -55,14 +55,14 @@ def speeds(root: str, name: str, rounds: int) -> dict[str, float]:
     def by_index(dataset: Sequence[Any], forget: bool = False) -> None:
         if forget:
             memory._data_list = None
-        run_through(dataset[i] for i in order)
+        consume(dataset[i] for i in order)
 
     seconds = best_seconds(
         {
             "first": lambda: by_index(memory, forget=True),
             "later": lambda: by_index(memory),
             "random access": lambda: by_index(sharded),
-            "streaming": lambda: run_through(streamed),
+            "streaming": lambda: consume(streamed),
         },
         rounds,
     )
@@ -78,11 +78,11 @@ def speeds(root: str, name: str, rounds: int) -> dict[str, float]:
 def growth(root: str, name: str, kind: str) -> int:
     Manifest.load(Path(root) / name / "seed-0")  # imports what the generator needs, such as RDKit
     process = psutil.Process()
-    before = most = process.memory_info().rss
+    before = peak = process.memory_info().rss
     for i, _ in enumerate(KINDS[kind](root, name)):
         if i % 100 == 0:
-            most = max(most, process.memory_info().rss)
-    return max(most, process.memory_info().rss) - before
+            peak = max(peak, process.memory_info().rss)
+    return max(peak, process.memory_info().rss) - before
 
 
 def memories(root: str, name: str) -> dict[str, int]:
@@ -95,11 +95,11 @@ def memories(root: str, name: str) -> dict[str, int]:
 
 def measure(root: str, name: str, rounds: int) -> dict[str, float]:
     result = speeds(root, name, rounds)
-    used = memories(root, name)
+    memory = memories(root, name)
     for kind in ("random access", "streaming"):
-        ratio = used[f"{kind}, bytes"] / used["in memory, bytes"]
+        ratio = memory[f"{kind}, bytes"] / memory["in memory, bytes"]
         result[f"{kind}, times the bytes in memory"] = round(ratio, 3)
-    return result | used
+    return result | memory
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Timing shared by the benchmarks: alternate the contestants, take each one's best."""
+"""Timing for the benchmarks: contestants take turns, and the best time of each counts."""
 
 import time
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def best_seconds(contestants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Shortest time of each, measured in turns so that a noisy moment hits all alike."""
+    """Return the shortest time of each contestant; in turns, so a noisy moment hits all alike."""
     best = dict.fromkeys(contestants, float("inf"))
     for _ in range(rounds):
         for name, run in contestants.items():

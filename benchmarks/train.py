@@ -1,6 +1,6 @@
-"""An epoch of training on MNIST-75sp: our models and batches against PyG's of the same size.
+"""Time of a training epoch on MNIST-75sp: our models and batches against PyG's of the same size.
 
-Also what the sums over edges are made of. Run with `python -m benchmarks.train [--root data]`.
+It also compares ways to sum over edges. Run with `python -m benchmarks.train [--root data]`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ GRAPHS, BATCH_SIZE, HIDDEN = 4000, 64, 64
 
 
 class PyGGIN(nn.Module):
-    """The twin of B-cos GIN (paper, table of GIN architectures) as users of PyG write it."""
+    """The ReLU twin of B-cos GIN (paper, table of GIN architectures) as PyG users write it."""
 
     def __init__(self, in_features: int, classes: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class PyGGIN(nn.Module):
         )  # fmt: skip
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: None, batch: Tensor) -> Tensor:
-        """Logits [g, c]."""
+        """Return logits [g, c]."""
         for conv in self.convs:
             x = conv(x, edge_index)
         return global_add_pool(self.readout(x), batch)
@@ -59,9 +59,9 @@ def epoch(model: nn.Module, loader: Iterable, *, fused: bool) -> None:
 
 
 def epochs_against_pyg(dataset: GraphXAIDataset) -> dict[str, dict[str, float]]:
-    """How many times as fast as PyG an epoch of each model is.
+    """Return how many times as fast as PyG an epoch of each model is.
 
-    PyG keeps every graph that it has once taken, so its first epoch is slower than later ones.
+    PyG caches each graph at first use, so its first epoch is slower than later ones.
     """
     part = dataset[:GRAPHS]
     shape = {"in_features": dataset.num_node_features, "edge_features": 0}
@@ -85,10 +85,10 @@ def epochs_against_pyg(dataset: GraphXAIDataset) -> dict[str, dict[str, float]]:
         later_epoch()
 
     def later_epoch() -> None:
-        epoch(peer, theirs, fused=False)  # as users of PyG write it
+        epoch(peer, theirs, fused=False)  # as PyG users write it
 
     contestants = {
-        name: lambda model=model: epoch(model, ours, fused=True)  # as `train` does it
+        name: lambda model=model: epoch(model, ours, fused=True)  # as in `train`
         for name, model in models.items()
     }
     peers = {"first": first_epoch, "later": later_epoch}
@@ -102,14 +102,14 @@ def epochs_against_pyg(dataset: GraphXAIDataset) -> dict[str, dict[str, float]]:
 
 
 def sums(dataset: GraphXAIDataset) -> dict[str, float]:
-    """Forward and backward pass of a sum over neighbours, relative to the product used."""
+    """Return times of forward and backward passes of neighbour sums, relative to our product."""
     batch = next(iter(BatchLoader(dataset, BATCH_SIZE)))
     source, target = batch.edge_index
     h = torch.randn(batch.num_nodes, HIDDEN, requires_grad=True)
     order = torch.argsort(target, stable=True)
     lengths = torch.bincount(target, minlength=len(h))
 
-    edges = Edges(batch.edge_index, len(h))  # sorted once, for all layers of a model
+    edges = Edges(batch.edge_index, len(h))  # sorted once for all layers of a model
     weight = torch.randn_like(h)
 
     def product() -> Tensor:
