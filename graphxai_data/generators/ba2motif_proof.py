@@ -1,15 +1,12 @@
-"""Proof of BA-2Motif labels and masks by networkx; nothing here is shared with the generator."""
+"""Proof of BA-2Motif labels and masks by networkx, without any code of the generator."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
 
+from graphxai_data.generators.ba2motif_params import Params
 from graphxai_data.graphs.record import GraphRecord
-
-if TYPE_CHECKING:
-    from graphxai_data.generators.ba2motif import Params
 
 _MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
     "house": nx.house_graph,
@@ -19,15 +16,15 @@ _MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
 
 
 class Prover:
-    """Checks graphs one after the other."""
+    """Checks one graph after the other."""
 
     sample = 10_000
 
-    def __init__(self, params: "Params", sources: object = None) -> None:
+    def __init__(self, params: Params, sources: object = None) -> None:
         self._params = params
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What is not as it is claimed to be; empty when all is proven."""
+        """Return what contradicts the claims about a graph; empty when all is proven."""
         graph: nx.Graph[int] = nx.Graph(record.edge_index.T.tolist())
         graph.add_nodes_from(range(record.num_nodes))
         motif_nodes = set(np.flatnonzero(record.rationale).tolist())
@@ -41,10 +38,10 @@ class Prover:
         marked = {tuple(sorted(e)) for e in record.edge_index[:, record.edge_mask].T.tolist()}
         if marked != {tuple(sorted(e)) for e in inside.edges}:
             problems.append("edge_mask is not the set of edges inside the motif")
-        found = [nx.is_isomorphic(inside, _MOTIFS_OF_NETWORKX[n]()) for n in self._params.motifs]
+        matches = [nx.is_isomorphic(inside, _MOTIFS_OF_NETWORKX[n]()) for n in self._params.motifs]
         motif_colours = {int(record.x[node].argmax()) for node in motif_nodes}
         flip = motif_colours == {1} if self._params.features == "colour" else False
-        if sum(found) != 1 or found.index(True) ^ flip != record.y:
+        if sum(matches) != 1 or matches.index(True) ^ flip != record.y:
             problems.append(f"label {record.y} does not follow from the motif")
         if self._params.features == "degree":
             degrees = [degree for _, degree in sorted(graph.degree)]

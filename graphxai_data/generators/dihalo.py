@@ -8,26 +8,22 @@ bond to the ring, so that every graph is a valid molecule.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated
 
 import numpy as np
 from rdkit import Chem
 
 from graphxai_data.errors import CheckFailedError
 from graphxai_data.files.raw import Source
-from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.dihalo_graft import (
-    PLACES,
     RATIONALE_ATOMS,
     RING_ATOMS,
     graft,
-    sure_decoy_atoms,
+    guaranteed_decoys,
 )
+from graphxai_data.generators.dihalo_params import HALOGENS, Params
 from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
-from graphxai_data.generators.params import BaseParams
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
 from graphxai_data.graphs.invariants import Findings
@@ -35,57 +31,14 @@ from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schem
 from graphxai_data.seeds import rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {"zinc": ()}
-HALOGENS = ("F", "Cl", "Br", "I")
 BONDS = ("single", "double", "triple", "aromatic")
 # RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
 _KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
 _ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
 
 
-@dataclass(frozen=True)
-class Params(BaseParams):
-    """The recipe's numbers.
-
-    Attributes:
-        halogens: class = (place in this list) * len(positions) + (place in `positions`).
-        positions: of the two halogens to each other.
-        atoms: elements, in the order of the one-hot node features.
-        hydrogens: whether hydrogens are nodes.
-        min_heavy_atoms: of a background.
-        matched: every background carries all nine isomers at the same place, in one group.
-        decoys: every molecule carries two of each halogen; those that do not make the class sit
-            on the background, no two of them on one ring.
-    """
-
-    halogens: Annotated[tuple[str, ...], Names(HALOGENS)]
-    positions: Annotated[tuple[str, ...], Names(tuple(PLACES))]
-    atoms: Annotated[tuple[str, ...], Names()]
-    hydrogens: bool
-    min_heavy_atoms: Annotated[int, Between(1, 100)]
-    matched: bool
-    decoys: bool
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
-        if missing := needed - set(self.atoms):
-            raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
-        if unknown := [a for a in self.atoms if not _is_element(a)]:
-            raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
-
-    @property
-    def classes(self) -> tuple[tuple[str, str], ...]:
-        """Halogen and position of each class."""
-        return tuple((h, p) for h in self.halogens for p in self.positions)
-
-    @property
-    def group_size(self) -> int:
-        """Graphs that share a background."""
-        return len(self.classes) if self.matched else 1
-
-
 def schema(params: Params) -> Schema:
-    """One-hot elements and bond types; the SMILES, and which of its atoms each node is."""
+    """One-hot elements and bond types, the SMILES, and the atom of the SMILES for each node."""
     return Schema(
         node_features=Feature(len(params.atoms), "onehot"),
         edge_features=Feature(len(BONDS), "onehot"),
@@ -95,25 +48,25 @@ def schema(params: Params) -> Schema:
 
 
 def class_names(params: Params) -> list[str]:
-    """Such as "Cl ortho"."""
+    """Return names such as "Cl ortho"."""
     return [f"{halogen} {position}" for halogen, position in params.classes]
 
 
 def node_values(params: Params) -> dict[str, list[str] | None]:
-    """The element."""
+    """Return the elements that a node may be."""
     return {"element": list(params.atoms)}
 
 
 def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
-    """SVG with one molecule of each class."""
-    # Drawing needs libraries of its own, which workers may lack.
+    """Return an SVG with one molecule of each class."""
+    # Workers may lack the libraries that drawing needs.
     from graphxai_data.drawing.molecules import class_gallery
 
     return class_gallery(records, class_names(params))
 
 
 def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
-    """Classes in turn; a group is a background."""
+    """Return class and group of every graph: classes in turn, one group per background."""
     index = np.arange(graphs, dtype=np.int64)
     return index % len(params.classes), index // params.group_size
 
@@ -121,17 +74,17 @@ def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
 def read(
     params: Params, sources: dict[str, Source], group: Ints, seed: int
 ) -> tuple[list[Background], dict[str, dict[str, int]]]:
-    """The background of each graph, and how many molecules were rejected for which reason."""
+    """Return the background of each graph, and how many molecules were rejected and why."""
     groups = int(group[-1]) + 1
     draws = rng_for(seed, "dihalo/backgrounds")
-    chosen, rejected = select_backgrounds(
+    backgrounds, rejected = select_backgrounds(
         sources["zinc"].path, groups, draws, lambda *candidate: _reason_against(params, *candidate)
     )
-    return [chosen[g] for g in group.tolist()], {"zinc": rejected}
+    return [backgrounds[g] for g in group.tolist()], {"zinc": rejected}
 
 
 def generate(params: Params, plan: Plan, seed: int) -> Columns:
-    """The planned graphs; `plan.raw` holds their backgrounds."""
+    """Return the planned graphs, grafted on the backgrounds in `plan.raw`."""
     backgrounds: list[Background] = list(plan.raw or ())
     records = [
         _draw(params, background, index, label, group, seed)
@@ -145,14 +98,16 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
 def _draw(
     params: Params, background: Background, index: int, label: int, group: int, seed: int
 ) -> GraphRecord:
-    # The words of a background, by what they choose: the C-H bond; for each position the place on
-    # the ring; the decoys; for each class the order of nodes. So matched molecules of one position
-    # differ in their halogens alone.
+    # The random words of a background decide in turn on the C-H bond; for each position the places
+    # on the ring; the decoys; for each class the order of nodes. So matched molecules of the same
+    # position differ only in their halogens.
     classes, positions = len(params.classes), len(params.positions)
     words = rng_for(seed, "dihalo", group).words(1 + positions + (1 + classes) * MAX_ATOMS)
     bond, place = int(words[0]), int(words[1 + label % positions])
     by_atom = words[1 + positions :].reshape(1 + classes, MAX_ATOMS)
-    smiles, first = graft(params, background, label, bond, place, by_atom[0])
+    halogen, position = params.classes[label]
+    others = [h for h in params.halogens if h != halogen and params.decoys for _ in range(2)]
+    smiles, first = graft(background, halogen, position, others, bond, place, by_atom[0])
     molecule = Chem.MolFromSmiles(smiles)
     if molecule is None:
         raise CheckFailedError(f"graph {index}: RDKit does not accept {smiles}")
@@ -165,8 +120,8 @@ def _draw(
     # Shuffled, so that an index never gives the ring away.
     atom_at = np.argsort(by_atom[1 + label, : len(element)], kind="stable")
     node_mask = (atom_at >= first) & (atom_at < first + RATIONALE_ATOMS)
-    # The bond orders of all pairs: the entries that are not zero are the edges, both ways, sorted.
-    # Walking over RDKit's bond objects instead takes three times as long.
+    # The nonzero entries of the matrix of bond orders are the edges in both directions, sorted.
+    # Iterating over RDKit's bond objects takes three times as long.
     orders = Chem.GetAdjacencyMatrix(molecule, useBO=True)[atom_at][:, atom_at]
     edge_index = np.stack(np.nonzero(orders))
     kind = _KIND_OF_TWICE_THE_ORDER[(2 * orders[edge_index[0], edge_index[1]]).astype(np.int64)]
@@ -183,7 +138,7 @@ def _draw(
 
 
 def _reason_against(params: Params, molecule: Chem.Mol, background: Background) -> str | None:
-    """Why a molecule cannot be a background of this recipe."""
+    """Return why a molecule cannot be a background of this recipe, or None."""
     elements = set(_elements(background.smiles))
     if elements & set(HALOGENS):
         return "has a halogen"
@@ -193,43 +148,48 @@ def _reason_against(params: Params, molecule: Chem.Mol, background: Background) 
         return f"has fewer than {params.min_heavy_atoms} heavy atoms"
     if not any(background.hydrogens):
         return "no C-H bond to replace"
+    # The attachment of the ring may take the place of one decoy.
     enough = 2 * (len(params.halogens) - 1) + 1
-    if params.decoys and sure_decoy_atoms(molecule, background.hydrogens) < enough:
+    if params.decoys and guaranteed_decoys(molecule, background.hydrogens) < enough:
         return "has too few places for decoys"
     return None
 
 
 def _elements(smiles: str) -> list[str]:
-    """The element of every atom of a SMILES."""
+    """Return the element of every atom of a SMILES."""
     return [_element(text) for text in atoms_of(smiles)]
 
 
 @lru_cache(maxsize=1024)
 def _element(atom: str) -> str:
-    """The element of an atom as it is written: N of "[nH]"."""
+    """Return the element of an atom as SMILES writes it, such as N for "[nH]"."""
     symbol = _ELEMENT.match(atom)
     return symbol.group(1).capitalize() if symbol else atom
 
 
 def check(params: Params, columns: Columns) -> list[str]:
-    """Invariants of many graphs at once, from the stored arrays alone."""
+    """Return what is wrong with the stored arrays of many graphs."""
     findings = Findings(columns)
     mask = columns["node_mask"].astype(bool)
     x = columns["x"].astype(np.int64)
     label = columns["y"].astype(np.int64)
     source, target = global_edges(columns)
     halogen_ids = np.array([params.atoms.index(h) for h in params.halogens])
-    wanted = halogen_ids[label // len(params.positions)]
+    halogen_of_class = halogen_ids[label // len(params.positions)]
 
     carbon = mask & (x == params.atoms.index("C"))
-    halogen = mask & (x == wanted[graph_of_node(columns)])
-    findings.require(findings.nodes(mask) == RATIONALE_ATOMS, "the rationale has not eight atoms")
-    findings.require(findings.nodes(carbon) == RING_ATOMS, "the rationale has not six carbons")
+    halogen = mask & (x == halogen_of_class[graph_of_node(columns)])
     findings.require(
-        findings.nodes(halogen) == 2, "the rationale has not two of the class's halogen"
+        findings.nodes(mask) == RATIONALE_ATOMS, "the rationale does not have eight atoms"
+    )
+    findings.require(
+        findings.nodes(carbon) == RING_ATOMS, "the rationale does not have six carbons"
+    )
+    findings.require(
+        findings.nodes(halogen) == 2, "the rationale does not have two of the class's halogen"
     )
     for other in halogen_ids:
-        expected = np.where(other == wanted, 2, 2 if params.decoys else 0)
+        expected = np.where(other == halogen_of_class, 2, 2 if params.decoys else 0)
         findings.require(findings.nodes(x == other) == expected, "its halogens are not as planned")
 
     ring_edge = carbon[source] & carbon[target]
@@ -240,12 +200,12 @@ def check(params: Params, columns: Columns) -> list[str]:
     crossing = mask[source] & ~mask[target] & (x[target] != _hydrogen_id(params))
     findings.require(findings.edges(crossing) == 1, "the ring is not attached by exactly one bond")
     if findings.problems:
-        return findings.problems  # the rest counts on a ring with two halogens
+        return findings.problems  # the position needs a ring with two halogens
 
     bearing = np.zeros(len(x), bool)
     bearing[target[halogen[source]]] = True
     adjacent = findings.edges(ring_edge & bearing[source] & bearing[target]) > 0
-    # A ring carbon with both its ring neighbours bearing: the halogens are meta to each other.
+    # A ring carbon between the two that bear halogens: they are meta to each other.
     both = np.bincount(source[ring_edge & bearing[target]], minlength=len(x)) == 2
     between = findings.nodes(both & ~bearing) > 0
     position = np.where(adjacent, "ortho", np.where(between, "meta", "para"))
@@ -258,10 +218,3 @@ def check(params: Params, columns: Columns) -> list[str]:
 
 def _hydrogen_id(params: Params) -> int:
     return params.atoms.index("H") if "H" in params.atoms else -1
-
-
-def _is_element(symbol: str) -> bool:
-    try:
-        return bool(Chem.GetPeriodicTable().GetAtomicNumber(symbol) > 0)
-    except RuntimeError:
-        return False

@@ -1,57 +1,54 @@
-"""The graft of Di-Halo-Benzene: a ring with two halogens, and decoys, on the text of a molecule."""
+"""The graft of Di-Halo-Benzene: a ring with two halogens, and decoys, on a SMILES."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from rdkit import Chem
 
+from graphxai_data.generators.dihalo_params import PLACES
 from graphxai_data.generators.molecule_pool import Background
 from graphxai_data.generators.smiles_text import free_ring_closure, insert_branches
 from graphxai_data.seeds import Words
 
-if TYPE_CHECKING:
-    from graphxai_data.generators.dihalo import Params
-
 RING_ATOMS, RATIONALE_ATOMS = 6, 8
-# Where the two halogens can sit on a ring that is attached at position 1, up to symmetry.
-PLACES = {
-    "ortho": ((2, 3), (3, 4)),
-    "meta": ((2, 4), (2, 6), (3, 5)),
-    "para": ((2, 5),),
-}
 
 
 def graft(
-    params: "Params", background: Background, label: int, bond: int, place: int, decoys: Words
+    background: Background,
+    halogen: str,
+    position: str,
+    others: Sequence[str],
+    bond: int,
+    place: int,
+    words: Words,
 ) -> tuple[str, int]:
-    """The grafted SMILES, and the number of the first of the rationale's eight atoms in it.
+    """Return the grafted SMILES, and the number of the first of the rationale's atoms in it.
 
     Args:
-        params: of the recipe.
         background: to graft on.
-        label: class of the graph.
-        bond: random word that chooses the C-H bond.
-        place: random word that chooses the halogens' place on the ring.
-        decoys: random words, one for each atom and some for the order, that choose the decoys.
+        halogen: of the class.
+        position: of the class.
+        others: halogens to put on the background as decoys.
+        bond: random word that selects the C-H bond.
+        place: random word that selects the places of the halogens on the ring.
+        words: random words for the decoys: one per atom, and some for their order.
     """
-    halogen, position = params.classes[label]
     carbons = [atom for atom, count in enumerate(background.hydrogens) for _ in range(count)]
     attached_to = carbons[bond % len(carbons)]
     choices = PLACES[position]
     places = choices[place % len(choices)]
     branches = {attached_to: _ring(halogen, places, free_ring_closure(background.smiles))}
-    if params.decoys:
-        others = [h for h in params.halogens if h != halogen for _ in range(2)]
-        free = _decoy_atoms(background, attached_to, decoys)[: len(others)]
-        # Carbons that were found late sit on rings less often: the halogens are shuffled over them.
-        shuffled = np.argsort(decoys[-len(others) :], kind="stable")
+    if others:
+        free = _decoy_atoms(background, attached_to, words)[: len(others)]
+        # The later a carbon is selected, the less often it is on a ring: shuffle the halogens.
+        shuffled = np.argsort(words[-len(others) :], kind="stable")
         branches |= {atom: others[i] for atom, i in zip(free, shuffled, strict=True)}
     smiles, first_atom = insert_branches(background.smiles, branches)
     return smiles, first_atom[attached_to]
 
 
 def _ring(halogen: str, places: tuple[int, int], closure: str) -> str:
-    """SMILES of the ring, to be attached at position 1: just the eight atoms of the rationale."""
+    """Return the SMILES of the ring and its halogens, to be attached at position 1."""
     text = "-"
     for position in range(1, RING_ATOMS + 1):
         text += "c" + (closure if position in (1, RING_ATOMS) else "")
@@ -60,8 +57,8 @@ def _ring(halogen: str, places: tuple[int, int], closure: str) -> str:
 
 
 def _decoy_atoms(background: Background, attached_to: int, words: Words) -> list[int]:
-    """Carbons with hydrogen in random order, passing over those on a ring with an earlier one."""
-    molecule = Chem.MolFromSmiles(background.smiles)  # its ring information dies with it
+    """Return carbons with hydrogen in random order, at most one per ring."""
+    molecule = Chem.MolFromSmiles(background.smiles)  # must outlive its ring information
     rings = molecule.GetRingInfo().AtomRings()
     candidates = [a for a, h in enumerate(background.hydrogens) if h and a != attached_to]
     keys = words[: len(candidates)]
@@ -73,11 +70,11 @@ def _decoy_atoms(background: Background, attached_to: int, words: Words) -> list
     return taken
 
 
-def sure_decoy_atoms(molecule: Chem.Mol, hydrogens: tuple[int, ...]) -> int:
-    """How many decoys, no two on one ring, fit in whatever order they are placed.
+def guaranteed_decoys(molecule: Chem.Mol, hydrogens: tuple[int, ...]) -> int:
+    """Return how many decoys, no two on one ring, fit in whatever order they are placed.
 
     Every free carbon outside rings takes one, and so does every system of fused rings with a free
-    carbon. One of these may go to the attachment, so one more than needed is asked for.
+    carbon.
     """
     free = {atom for atom, count in enumerate(hydrogens) if count}
     systems: list[set[int]] = []

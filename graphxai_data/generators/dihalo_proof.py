@@ -1,20 +1,17 @@
 """Proof of Di-Halo-Benzene labels and masks from the stored SMILES alone.
 
-Nothing here is shared with the generator: the molecule is read again by RDKit, the ring is found by
-SMARTS and ring information, and class, mask and background are worked out from it.
+It uses no code of the generator: RDKit reads the molecule again, the ring is found by SMARTS and
+ring information, and class, mask and background are derived from it.
 """
 
 from collections import Counter
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rdkit import Chem
 
+from graphxai_data.generators.dihalo_params import Params
 from graphxai_data.graphs.record import GraphRecord
-
-if TYPE_CHECKING:
-    from graphxai_data.generators.dihalo import Params
 
 _HALOGEN_ON_BENZENE = Chem.MolFromSmarts("[F,Cl,Br,I]-!@c1ccccc1")
 _HALOGENS = ("F", "Cl", "Br", "I")
@@ -23,17 +20,17 @@ _BOND_ORDER = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
 
 
 class Prover:
-    """Checks molecules one after the other, and that no two of them are the same."""
+    """Checks one molecule after the other, and that no two of them are the same."""
 
     sample = 10_000
 
-    def __init__(self, params: "Params", sources: object = None) -> None:
+    def __init__(self, params: Params, sources: object = None) -> None:
         self._params = params
         self._graph_of_molecule: dict[str, int] = {}
         self._home_of_background: dict[str, tuple[int, int]] = {}
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What is not as it is claimed to be; empty when all is proven."""
+        """Return what contradicts the claims about a graph; empty when all is proven."""
         try:
             return self._problems(record)
         except (ValueError, KeyError, RuntimeError, StopIteration) as error:
@@ -67,7 +64,7 @@ class Prover:
     def _graph_problems(
         self, record: GraphRecord, molecule: Chem.Mol, rationale: set[int]
     ) -> list[str]:
-        """Is the graph this molecule, and is the mask this rationale?"""
+        """Return in what the graph differs from the molecule, or its masks from the rationale."""
         whole = Chem.AddHs(molecule) if self._params.hydrogens else molecule
         atom_of_node = record.meta["smiles_atom"].astype(int).tolist()
         if sorted(atom_of_node) != list(range(whole.GetNumAtoms())):
@@ -112,7 +109,7 @@ class Prover:
         return [] if len(crowded) == 1 else [f"{len(crowded)} rings with two halogens, not one"]
 
     def _repetitions(self, record: GraphRecord, molecule: Chem.Mol, ring: set[int]) -> list[str]:
-        """No molecule twice, no background in two groups or splits."""
+        """Return whether the molecule or its background has been met before."""
         problems = []
         graph, split = record.meta["graph_id"], record.meta["split"]
         canonical = Chem.MolToSmiles(molecule, isomericSmiles=False)  # graphs are without stereo
@@ -123,18 +120,18 @@ class Prover:
         known = self._home_of_background.setdefault(_background(molecule, ring), home)
         if known != home:
             problems.append(
-                f"its background is in group {known[0]}, split {known[1]} too; "
+                f"its background is also in group {known[0]}, split {known[1]}; "
                 f"here group {home[0]}, split {home[1]}"
             )
         return problems
 
 
 def _dihalo_rings(molecule: Chem.Mol) -> list[tuple[set[int], set[int], tuple[str, str]]]:
-    """Unfused benzene rings with two halogens, both alike: carbons, halogens, and their name."""
+    """Return carbons, halogens and class of each unfused benzene ring with two like halogens."""
     halogens_of_ring: dict[frozenset[int], dict[int, int]] = {}
     for halogen, *ring in molecule.GetSubstructMatches(_HALOGEN_ON_BENZENE, uniquify=False):
         halogens_of_ring.setdefault(frozenset(ring), {})[ring[0]] = halogen
-    found = []
+    rings = []
     info = molecule.GetRingInfo()
     for ring_atoms, bearing in halogens_of_ring.items():
         order = next(r for r in info.AtomRings() if set(r) == ring_atoms)
@@ -145,17 +142,17 @@ def _dihalo_rings(molecule: Chem.Mol) -> list[tuple[set[int], set[int], tuple[st
         ((one, other),) = combinations([order.index(a) for a in bearing], 2)
         distance = min(abs(one - other), 6 - abs(one - other))
         name = symbols.pop(), _POSITION[distance]
-        found.append((set(ring_atoms), set(bearing.values()), name))
-    return found
+        rings.append((set(ring_atoms), set(bearing.values()), name))
+    return rings
 
 
 def _background(molecule: Chem.Mol, ring: set[int]) -> str:
-    """Canonical SMILES of what the ring was grafted on: ring and all halogens taken away."""
+    """Return the canonical SMILES of the molecule without the ring and without halogens."""
     editable = Chem.RWMol(molecule)
     halogens = {a.GetIdx() for a in molecule.GetAtoms() if a.GetSymbol() in _HALOGENS}
     for atom in sorted(ring | halogens, reverse=True):
         editable.RemoveAtom(atom)
-    # Where a substituent was, RDKit counts a hydrogen again.
+    # Sanitising gives the free valences their hydrogens back.
     background = editable.GetMol()
     Chem.SanitizeMol(background)
     return Chem.MolToSmiles(background, isomericSmiles=False)

@@ -1,10 +1,10 @@
 """Proof of MNIST-75sp graphs by scikit-image and SciPy.
 
-It shares nothing with the generator but the reader of the image files.
+It uses no code of the generator except the reader of the image files.
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,42 +12,39 @@ from scipy import ndimage
 from scipy.spatial.distance import cdist
 
 from graphxai_data.files.raw import Source
+from graphxai_data.generators.mnist75sp_params import Params, Slic
 from graphxai_data.generators.mnist_images import SIDE, read_digits
 from graphxai_data.graphs.record import GraphRecord
 
-if TYPE_CHECKING:
-    from graphxai_data.generators.mnist75sp import Params
-    from graphxai_data.generators.slic import Slic
-
-# Float positions decide about a distance unless it is as near as this to the bound.
+# Distances that are nearer than this to a bound are compared as exact fractions.
 _DOUBT = 1e-9
 
 
-def slic_superpixels(image: npt.NDArray[np.uint8], slic: "Slic") -> npt.NDArray[np.intp]:
-    """Labels of an image [h, w] by scikit-image, asked for fewer until there are few enough."""
-    asked = slic.n_segments
-    while (labels := _skimage_slic(image, slic, asked)).max() >= slic.most_segments:
-        asked -= 1  # asked for one, it gives one
+def slic_superpixels(image: npt.NDArray[np.uint8], slic: Slic) -> npt.NDArray[np.intp]:
+    """Return scikit-image's labels of an image [h, w], for ever fewer segments until few enough."""
+    requested = slic.n_segments
+    while (labels := _skimage_slic(image, slic, requested)).max() >= slic.most_segments:
+        requested -= 1  # ends at the latest with one
     return labels
 
 
-def _skimage_slic(image: npt.NDArray[np.uint8], slic: "Slic", asked: int) -> npt.NDArray[np.intp]:
-    """Labels for a number of segments.
+def _skimage_slic(image: npt.NDArray[np.uint8], slic: Slic, requested: int) -> npt.NDArray[np.intp]:
+    """Return the labels for a requested number of segments.
 
-    Sizes of segments are given as scikit-image <= 0.15 counted them: in pixels per segment asked
-    for. Later versions count in pixels per cluster, so the factors are converted; half a pixel is
-    added so that rounding cannot lose one.
+    The recipe gives sizes of segments as scikit-image <= 0.15 did, in pixels per requested segment.
+    Later versions count in pixels per cluster, so the factors are converted; the added half pixel
+    keeps rounding from losing one.
     """
-    # scikit-image takes a while to load, and only proofs need it.
+    # scikit-image takes a while to load and is needed only here.
     from skimage.segmentation import slic as skimage_slic
     from skimage.util import regular_grid
 
-    clusters = np.zeros((1, *image.shape))[regular_grid((1, *image.shape), asked)].size
-    smallest = int(slic.min_size_factor * image.size / asked)
-    largest = int(slic.max_size_factor * image.size / asked)
+    clusters = np.zeros((1, *image.shape))[regular_grid((1, *image.shape), requested)].size
+    smallest = int(slic.min_size_factor * image.size / requested)
+    largest = int(slic.max_size_factor * image.size / requested)
     labels: npt.NDArray[np.intp] = skimage_slic(
         image,
-        n_segments=asked,
+        n_segments=requested,
         compactness=slic.compactness,
         max_num_iter=slic.max_num_iter,
         sigma=0,
@@ -65,11 +62,11 @@ def _skimage_slic(image: npt.NDArray[np.uint8], slic: "Slic", asked: int) -> npt
 
 
 class Prover:
-    """Makes each graph again from its image, by other means."""
+    """Makes each graph again from its image, by other libraries."""
 
     sample = 2_000
 
-    def __init__(self, params: "Params", sources: dict[str, Source]) -> None:
+    def __init__(self, params: Params, sources: dict[str, Source]) -> None:
         self._params = params
         self._images: dict[int, tuple[npt.NDArray[np.uint8], int]] = {}
         for digits in read_digits(sources["mnist"]):
@@ -78,7 +75,7 @@ class Prover:
         self._seen: set[int] = set()
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What is not as it is claimed to be; empty when all is proven."""
+        """Return what contradicts the claims about a graph; empty when all is proven."""
         image_id = int(record.meta["image_id"])
         if image_id not in self._images:
             return [f"image {image_id} is not in the source"]
@@ -144,13 +141,13 @@ class Prover:
 
 
 class _ExactDistances:
-    """Distances between centres as fractions, for the few that floats cannot decide."""
+    """Distances between centres as fractions, for the few that are too close for floats."""
 
     def __init__(self, segments: npt.NDArray[np.int64]) -> None:
         self._segments = segments
 
     def squared(self, i: int, j: int) -> Fraction:
-        """Squared distance of the centres of two superpixels, the image having side 1."""
+        """Return the squared distance of two centres in an image of side 1."""
         (yi, xi), (yj, xj) = (self._centre(node) for node in (i, j))
         return (yi - yj) ** 2 + (xi - xj) ** 2
 
@@ -161,7 +158,7 @@ class _ExactDistances:
 
 
 def _same_regions(ours: npt.NDArray[np.int64], theirs: npt.NDArray[np.intp]) -> bool:
-    """Whether two labellings of pixels differ in the names of regions at most."""
+    """Return whether two labellings of pixels differ at most in the names of regions."""
     pairs = np.unique(np.stack([ours.ravel(), theirs.ravel()]), axis=1)
     names = [len(np.unique(row)) for row in pairs]
     return names == [pairs.shape[1]] * 2

@@ -1,47 +1,78 @@
 """SLIC superpixels of small grey images: the labels of scikit-image, several times as fast.
 
-The original MNIST-75sp (Knyazev et al. 2019) asks SLIC for 95 segments, and for one fewer as long
-as more than 75 come out. Two things are spared here without changing a label: the clusters depend
-on the number asked for only through the grid they start from, so they are found once a grid; and
-most numbers ask for the same sizes of segments. `mnist75sp_proof.py` makes the same labels with
-`skimage.segmentation.slic`.
+The original MNIST-75sp (Knyazev et al. 2019) requests 95 segments from SLIC, and one fewer as long
+as more than 75 result. Two shortcuts save time without changing a label: the clusters depend on the
+requested number only through the grid they start from, so they are computed once per grid; and most
+requested numbers give the same sizes of segments. `mnist75sp_proof.py` computes the same labels
+with `skimage.segmentation.slic`.
 
-Compiled by numba without fast-math, every sum is taken in the order written, on any machine.
+numba compiles without fast-math, so every sum is taken in the order written, on any machine.
 """
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.files.jit import compiled
-from graphxai_data.generators.slic import Grid, Slic
+from graphxai_data.generators.mnist75sp_params import Slic
 
 Bytes = npt.NDArray[np.uint8]
 
 
+class Grid(NamedTuple):
+    """The grid of initial clusters: what `skimage.util.regular_grid` gives for a 2-D image.
+
+    Attributes:
+        start: row and column of the first cluster.
+        step: distance of neighbouring clusters.
+        reach: how far from its middle a cluster takes pixels; from the number of clusters.
+    """
+
+    start: int
+    step: int
+    reach: int
+
+    @classmethod
+    def for_segments(cls, requested: int, shape: tuple[int, ...]) -> "Grid":
+        """Return the grid for so many segments."""
+        pixels = math.prod(shape)
+        spacing = math.sqrt(pixels / requested)
+        start, step = int(spacing // 2), round(spacing)
+        clusters = math.prod(len(range(start, size, step)) for size in shape)
+        return cls(start, step, 2 * round(math.sqrt(pixels / clusters)))
+
+    def centres(self, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+        """Return row and column [k, 2] of each cluster."""
+        rows, columns = (np.arange(self.start, size, self.step, dtype=float) for size in shape)
+        return np.stack(np.meshgrid(rows, columns, indexing="ij"), -1).reshape(-1, 2)
+
+
 def superpixels(images: Bytes, slic: Slic) -> tuple[Bytes, npt.NDArray[np.int64]]:
-    """Labels [g, h, w] from 0 without gaps, and their number [g], of images [g, h, w]."""
+    """Return labels [g, h, w], from 0 without gaps, and their number [g], of images [g, h, w]."""
     labels = np.zeros(images.shape, np.uint8)
-    found = np.full(len(images), slic.most_segments + 1)
+    counts = np.full(len(images), slic.most_segments + 1)
     shape = images.shape[1:]
     colours = _rescaled(images) * (1.0 / slic.compactness)
     clusters = np.zeros(images.shape, np.int64)
     grid, sizes = None, None
-    for asked in range(slic.n_segments, 0, -1):
-        todo = np.flatnonzero(found > slic.most_segments)
+    for requested in range(slic.n_segments, 0, -1):
+        todo = np.flatnonzero(counts > slic.most_segments)
         if not len(todo):
             break
         before = grid, sizes
-        grid, sizes = Grid.for_segments(asked, shape), slic.sizes(asked, shape[0] * shape[1])
+        grid, sizes = Grid.for_segments(requested, shape), slic.sizes(requested, math.prod(shape))
         if grid != before[0]:
             centres = grid.centres(shape)
             _cluster(colours, todo, centres, grid.step, grid.reach, slic.max_num_iter, clusters)
         if (grid, sizes) != before:
-            _connect(clusters, todo, *sizes, labels, found)
-    return labels, found
+            _connect(clusters, todo, *sizes, labels, counts)
+    return labels, counts
 
 
 def _rescaled(images: Bytes) -> npt.NDArray[np.float64]:
-    """Each image from 0 to 1, by the very operations of scikit-image."""
+    """Return each image scaled to 0..1, by the same operations as scikit-image."""
     values = images * (1.0 / 255)
     low, high = (f(values, axis=(1, 2), keepdims=True) for f in (np.min, np.max))
     values -= low
@@ -52,11 +83,11 @@ def _rescaled(images: Bytes) -> npt.NDArray[np.float64]:
 def _cluster(  # type: ignore[no-untyped-def]
     colours, todo, centres, step, reach, iterations, clusters
 ):
-    """k-means in (row, column, colour), each cluster looking no further than `reach`."""
+    """k-means in (row, column, colour) within `reach` of each cluster; writes `clusters`."""
     height, width = colours.shape[1:]
     count = len(centres)
     weight = 1.0 / (step * step)
-    # row, column and colour of each cluster; how many pixels it has
+    # mean row, column and colour of each cluster, and its number of pixels
     middle = np.empty((count, 3))
     members = np.empty(count, np.int64)
     distance = np.empty((height, width))
@@ -72,7 +103,7 @@ def _cluster(  # type: ignore[no-untyped-def]
             previous = nearest.copy()
             for k in range(count):
                 if members[k] == 0:
-                    continue  # its middle is undefined: it can win nothing back
+                    continue  # an empty cluster has no middle and stays empty
                 row, column, shade = middle[k]
                 first, last = int(max(column - reach, 0)), int(min(column + reach + 1, width))
                 for y in range(int(max(row - reach, 0)), int(min(row + reach + 1, height))):
@@ -85,7 +116,7 @@ def _cluster(  # type: ignore[no-untyped-def]
                             distance[y, x] = d
                             nearest[y, x] = k
             if (nearest == previous).all():
-                break  # every further iteration would do the same
+                break  # converged
             middle[:] = 0.0
             members[:] = 0
             for y in range(height):
@@ -102,11 +133,11 @@ def _cluster(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _connect(clusters, todo, smallest, largest, labels, found):  # type: ignore[no-untyped-def]
-    """Cut clusters into connected segments; a small one joins the neighbour found last.
+def _connect(clusters, todo, smallest, largest, labels, counts):  # type: ignore[no-untyped-def]
+    """Cut clusters into connected segments; a small one joins the neighbour met last.
 
-    Like the original, a small segment without a neighbour yet (the first) shares its label with the
-    next, connected or not.
+    As in scikit-image, a small first segment has no neighbour yet and shares its label with the
+    next segment, connected or not. Writes `labels` and `counts`.
     """
     height, width = clusters.shape[1:]
     queue = np.empty((max(largest, 1), 2), np.int64)
@@ -142,5 +173,5 @@ def _connect(clusters, todo, smallest, largest, labels, found):  # type: ignore[
                         label[queue[i, 0], queue[i, 1]] = neighbour
                 else:
                     new += 1
-        found[image] = label.max() + 1
+        counts[image] = label.max() + 1
         labels[image] = label

@@ -136,6 +136,10 @@ class Plan:
     split: npt.NDArray[np.uint8]
     raw: Sequence[Any] | None = None
 
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns that the plan settles: `y`, `split`, `graph_id` and `group`."""
+        return {"y": self.label, "split": self.split, "graph_id": self.index, "group": self.group}
+
     def cut(self, first: int, graphs: int) -> "Plan":
         """The plan of the graphs from `first` on."""
         span = slice(first, first + graphs)

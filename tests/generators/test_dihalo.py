@@ -216,17 +216,17 @@ def test_the_proof_notices_repetitions_and_leaks() -> None:
     prover = _prover()
     assert prover.problems(nine[0]) == []
     leaked = _with_meta(nine[1], split=(nine[1].meta["split"] + 1) % 3)
-    assert "its background is in group 0" in prover.problems(leaked)[0]
+    assert "its background is also in group 0" in prover.problems(leaked)[0]
 
 
 @pytest.mark.parametrize(
     ("name", "array", "sentence"),
     [
         ("dihalo", "y", "its halogens are not as planned"),
-        ("dihalo", "x", "the rationale has not six carbons"),
+        ("dihalo", "x", "the rationale does not have six carbons"),
         ("dihalo", "edge_attr", "the ring is not aromatic"),
-        ("dihalo", "node_mask", "the rationale has not eight atoms"),
-        ("dihalo-decoy", "y", "the rationale has not two of the class's halogen"),
+        ("dihalo", "node_mask", "the rationale does not have eight atoms"),
+        ("dihalo-decoy", "y", "the rationale does not have two of the class's halogen"),
     ],
 )
 def test_check_notices_what_is_wrong(name: str, array: str, sentence: str) -> None:
