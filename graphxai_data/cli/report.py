@@ -18,7 +18,8 @@ from graphxai_data.files.urls import shown
     type=click.Path(path_type=Path),
     multiple=True,
     help="A result of `evaluate`: a model's folder or its evaluation.json, the output of --json, "
-    "or an explanation file (.h5). Can be repeated.  [default: the shipped models of the dataset]",
+    "or an explanation file (.safetensors). Can be repeated.  [default: the shipped models of the "
+    "dataset]",
 )
 @click.option(
     "--explainer",

@@ -16,7 +16,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
-from graphxai_data.explain.files import ScoreFile
+from graphxai_data.explain.files import ScoreFile, is_score_file
 from graphxai_data.explain.variants import Variant, chosen_variants, kind_of
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.graphs.record import SPLIT_NAMES
@@ -207,7 +207,7 @@ def _about(variant: Variant, found: list[Explanation]) -> dict[str, float]:
 
 def is_ours(explainer: object) -> bool:
     """Whether an explainer is given by a name, not by a path."""
-    return isinstance(explainer, str) and not explainer.endswith((".h5", ".hdf5"))
+    return isinstance(explainer, str) and not is_score_file(explainer)
 
 
 def _check_kind(variant: Variant, model: nn.Module | None) -> None:

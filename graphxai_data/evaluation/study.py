@@ -24,7 +24,7 @@ from graphxai_data.evaluation.faithfulness import (
 )
 from graphxai_data.evaluation.score_sources import Scored, Truth, chosen_graphs, scored_by
 from graphxai_data.evaluation.timing import conditions, time_explainer
-from graphxai_data.explain.files import ScoreFile
+from graphxai_data.explain.files import SUFFIX, ScoreFile
 from graphxai_data.explain.variants import Variant
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.training.checkpoint import Card, weights_digest
@@ -180,7 +180,7 @@ class Study:
             edge_ptr=None if scored.edges is None else self.truth.edge_ptr,
             edge_scores=scored.edges,
             model_sha256=model_sha256,
-        ).save(self.save_scores / f"{variant.name}-{place}.h5")
+        ).save(self.save_scores / f"{variant.name}-{place}{SUFFIX}")
 
 
 def groups(variants: Sequence[Variant]) -> list[list[Variant]]:

@@ -1,52 +1,43 @@
-"""Explanation files: scores of the nodes, and maybe edges, of a dataset's graphs, in HDF5.
+"""Explanation files: scores of the nodes, and maybe the edges, of a dataset's graphs.
 
-So that anybody's explainer can be compared without running its code. A file names the very dataset,
-by the digest of its content, and the model that it explains, by the hash of its weights; it is
-refused for any other.
-
-    attributes   format "graphxai-data scores", version 1, dataset, content_sha256,
-                 model_sha256 ("" if no model was explained), explainer
-    graph_id     [g] i64, as in the dataset; any graphs in any order
-    node_ptr     [g+1] i64, where the nodes of each graph begin and end
-    node_scores  [N] float
-    edge_scores  [M] float, optional, edges in the order of `edge_index`
-    edge_ptr     [g+1] i64, with edge_scores
+With a file, any explainer can be compared without running its code. It is a safetensors file: the
+arrays of a `ScoreFile` are its tensors; the texts, "format" and "version" are its metadata.
 """
 
-import io
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.metrics import checked_scores
 
-FORMAT, VERSION = "graphxai-data scores", 1
-# A file may say that it holds more than it does: zlib never packs more than 1,032 to 1.
-_MOST_PACKED, _MOST_BYTES = 1032, 2**31
-_HEAP = b"GCOL\x01"
-_TEXTS = ("dataset", "content_sha256", "model_sha256", "explainer")
-_ATTRIBUTES = ("format", "version", *_TEXTS)
+FORMAT, VERSION, SUFFIX = "graphxai-data scores", "2", ".safetensors"
+# Version 1 was HDF5. Such files are recognised, so that an error can say what to do with them.
+OLD_SUFFIXES = (".h5", ".hdf5")
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_TEXTS = ("dataset", "content_sha256", "explainer", "model_sha256")
 _ARRAYS = ("graph_id", "node_ptr", "node_scores", "edge_ptr", "edge_scores")
 
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """What an explanation file says.
+    """The content of an explanation file.
 
     Attributes:
         dataset: name of the dataset.
         content_sha256: of its build.
         explainer: a name, for tables.
         graph_id: [g] which graphs.
-        node_ptr: [g+1] where the nodes of each begin and end.
+        node_ptr: [g+1] where the nodes of each graph begin and end.
         node_scores: [N].
-        edge_ptr: [g+1] where the edges of each begin and end, or None.
+        edge_ptr: [g+1] where the edges of each graph begin and end, or None.
         edge_scores: [M], or None.
         model_sha256: hash of the weights of the model that is explained; "" for none.
     """
@@ -68,6 +59,8 @@ class ScoreFile:
             numbers = getattr(self, key)
             if numbers is not None and np.asarray(numbers).dtype.kind not in "iu":
                 raise InputError(f"{key}: expected whole numbers, got {numbers.dtype}")
+        if np.ndim(self.graph_id) != 1:
+            raise InputError(f"graph_id: expected [graphs], got {list(self.graph_id.shape)}")
         count = len(self.graph_id)
         if len(np.unique(self.graph_id)) != count:
             raise InputError("graph_id: a graph is there twice; expected each once")
@@ -84,85 +77,66 @@ class ScoreFile:
             checked_scores(scores, ptr, f"{what}_scores")
 
     def save(self, path: str | Path) -> None:
-        """Write the file."""
-        buffer = io.BytesIO()
-        with h5py.File(buffer, "w", libver=("v110", "v110")) as file:
-            file.attrs["version"] = VERSION
-            file.attrs["format"] = FORMAT
-            for key in _TEXTS:
-                file.attrs[key] = getattr(self, key)
-            for key in _ARRAYS:
-                value = getattr(self, key)
-                if value is not None:
-                    file.create_dataset(key, data=value, compression="gzip", track_times=False)
+        """Write the file; equal content gives equal bytes."""
+        texts = {key: getattr(self, key) for key in _TEXTS}
+        arrays = {key: getattr(self, key) for key in _ARRAYS if getattr(self, key) is not None}
+        arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+        content = save(arrays, {"format": FORMAT, "version": VERSION, **texts})
         with explained_disk_errors(Path(path), "place"):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(Path(path), buffer.getvalue())
+            write_atomically(Path(path), _with_sorted_header(content))
 
     @classmethod
     def load(cls, path: str | Path) -> "ScoreFile":
-        """Read a file; an `InputError` if it is none, or makes no sense."""
-        if not Path(path).is_file():
-            raise InputError(f"{path}: no such file; expected one with scores")
+        """Read a file; raise an `InputError` if it is of another kind, damaged or inconsistent."""
+        texts, arrays = _read(Path(path))
+        kind = f"{texts.get('format')}, version {texts.get('version')}"
+        if kind != f"{FORMAT}, version {VERSION}":
+            raise InputError(f"{path}: expected {FORMAT}, version {VERSION}, got {kind}")
+        for key in (*_TEXTS[:3], *_ARRAYS[:3]):
+            if key not in texts | arrays:
+                raise InputError(f"{path}: '{key}' is missing; docs/metrics.md has the format")
+        values: dict[str, Any] = {key: texts[key] for key in _TEXTS if key in texts} | arrays
         try:
-            check_heaps(Path(path).read_bytes())
-            with h5py.File(path, "r") as file:
-                attributes = {
-                    key: _text(file.attrs[key]) for key in _ATTRIBUTES if key in file.attrs
-                }
-                arrays = {key: _array(file, key) for key in _ARRAYS if key in file}
-        except (OSError, ValueError, TypeError, KeyError, RuntimeError, MemoryError) as error:
-            raise InputError(f"{path}: no HDF5 file, or a damaged one ({error})") from None
-        found = f"{attributes.get('format')}, version {attributes.get('version')}"
-        if found != f"{FORMAT}, version {VERSION}":
-            raise InputError(f"{path}: expected {FORMAT}, version {VERSION}, got {found}")
-        wanted = ("dataset", "content_sha256", "explainer")
-        missing = [key for key in wanted if key not in attributes]
-        missing += [key for key in _ARRAYS[:3] if key not in arrays]
-        if missing:
-            raise InputError(f"{path}: '{missing[0]}' is missing; docs/metrics.md has the format")
-        texts = {key: attributes[key] for key in wanted}
-        model = attributes.get("model_sha256", "")
-        try:
-            return cls(**texts, **arrays, model_sha256=model)  # type: ignore[arg-type]
+            return cls(**values)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
 
-def _text(value: Any) -> str:
-    if np.ndim(value):
-        raise ValueError("an attribute is not a single value")
-    return value.decode() if isinstance(value, bytes) else str(value)
+def is_score_file(path: str | Path) -> bool:
+    """Whether a path names an explanation file, of this version or an earlier one."""
+    return Path(path).suffix in (SUFFIX, *OLD_SUFFIXES)
 
 
-def _array(file: h5py.File, key: str) -> npt.NDArray[Any]:
-    """An array [rows] of numbers that lies in this very file, and is no larger than it can be."""
-    if not isinstance(file.get(key, getlink=True), h5py.HardLink):
-        raise ValueError(f"'{key}' is a link to somewhere else")
-    found = file[key]
-    if not isinstance(found, h5py.Dataset) or found.external or found.is_virtual:
-        raise ValueError(f"'{key}' is not an array in this file")
-    if found.ndim != 1 or found.dtype.kind not in "iuf":
-        raise ValueError(f"'{key}' is {found.dtype} {found.shape}, expected numbers [rows]")
-    if found.nbytes > min(_MOST_BYTES, _MOST_PACKED * found.id.get_storage_size() + 2**16):
-        raise ValueError(f"'{key}' claims {found.nbytes} bytes, more than are stored")
-    array: npt.NDArray[Any] = found[()]
-    return array
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the metadata and the known arrays of a file."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected one with scores")
+    try:
+        with path.open("rb") as start:
+            is_old = start.read(len(_HDF5)) == _HDF5
+        if not is_old:
+            with safe_open(path, framework="numpy") as file:
+                known = [key for key in file.keys() if key in _ARRAYS]  # noqa: SIM118
+                return file.metadata() or {}, {key: file.get_tensor(key) for key in known}
+    except (
+        SafetensorError, OSError, ValueError, TypeError, LookupError, AttributeError, MemoryError,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{path}: not a safetensors file, or a damaged one ({reason}); save it again"
+        ) from None
+    raise InputError(
+        f"{path}: an HDF5 file, as an earlier version wrote it; expected safetensors: save it "
+        "again with `graphxai-data evaluate --save-scores`, or with ScoreFile.save"
+    )
 
 
-def check_heaps(image: bytes) -> None:
-    """A ValueError where HDF5 could loop for ever: in a heap of texts whose objects do not end."""
-    at = image.find(_HEAP)
-    while at >= 0:
-        size = int.from_bytes(image[at + 8 : at + 16], "little")
-        place, end = at + 16, at + size
-        if not 16 <= size <= len(image) - at:
-            raise ValueError("a heap of texts that is larger than the file")
-        while place + 16 <= end:
-            number = int.from_bytes(image[place : place + 2], "little")
-            length = int.from_bytes(image[place + 8 : place + 16], "little")
-            # Number 0 is what is free: all the rest. Else HDF5 could look at one place for ever.
-            place += 16 + -(-length // 8) * 8 if number else length
-            if place > end or (number == 0 and place != end):
-                raise ValueError("a heap of texts with an object that does not end")
-        at = image.find(_HEAP, at + 4)
+def _with_sorted_header(content: bytes) -> bytes:
+    """Return a safetensors file with its header's keys in order: the library shuffles them."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(
+        json.loads(content[8:end]), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    ).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + content[end:]

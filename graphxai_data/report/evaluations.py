@@ -9,9 +9,9 @@ from pathlib import Path
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import summary_of
 from graphxai_data.evaluation.study import RESULTS, Row
-from graphxai_data.explain.files import ScoreFile
+from graphxai_data.explain.files import SUFFIX, ScoreFile, is_score_file
 from graphxai_data.manifest import Manifest
-from graphxai_data.training.checkpoint import CARD, Card, read_card
+from graphxai_data.training.checkpoint import CARD, WEIGHTS, Card, read_card
 
 
 @dataclass
@@ -37,7 +37,7 @@ def read_evaluations(evaluations: Sequence[str | Path], manifest: Manifest) -> E
     seen: set[tuple[str, int]] = set()
     for given in evaluations:
         path = Path(given).expanduser()
-        if path.suffix in (".h5", ".hdf5") and path.is_file():
+        if path.is_file() and is_score_file(path) and path.name != WEIGHTS:
             file = ScoreFile.load(path)
             _same_build(path, file.content_sha256, manifest)
             found.files.append((path, file))
@@ -58,7 +58,7 @@ def read_evaluations(evaluations: Sequence[str | Path], manifest: Manifest) -> E
         else:
             raise InputError(
                 f"{path}: no such file; expected what `graphxai-data evaluate` leaves: a model "
-                f"folder or its {RESULTS}, the output of --json, or an explanation file (.h5)"
+                f"folder or its {RESULTS}, the output of --json, or an explanation file ({SUFFIX})"
             )
     return found
 

@@ -198,10 +198,10 @@ def test_the_command_line_compares(
     assert "±" in line
     assert "training bcos-gin, seed 0" in result.stderr
     saved = sorted(p.name for p in (tmp_path / "scores").iterdir())
-    assert saved == ["bcos-bcos-gin-0.h5", "bcos-bcos-gin-1.h5", "random-none-0.h5",
-                     "random-none-1.h5"]  # fmt: skip
+    names = ("bcos-bcos-gin-0", "bcos-bcos-gin-1", "random-none-0", "random-none-1")
+    assert saved == [f"{name}.safetensors" for name in names]
     found = json.loads(cli(*common, *quick, "--json").stdout)
-    file = ScoreFile.load(tmp_path / "scores" / "bcos-bcos-gin-0.h5")
+    file = ScoreFile.load(tmp_path / "scores" / "bcos-bcos-gin-0.safetensors")
     scored = evaluate(dataset, {"file": file}, tmp_path / "runs" / "bcos-gin-ba2motif" / "seed-0")
     assert scored.loc["file", "jaccard"] == pytest.approx(found["rows"][0]["jaccard"])
     table = pd.read_csv(io.StringIO(cli(*common, *quick, "--csv").stdout))
@@ -230,7 +230,10 @@ def test_the_command_line_compares(
             "explainer: expected one row, got 'gsat'",
         ),
         (["--sweep", "b=1", "--faithfulness"], "--faithfulness means nothing beside --sweep"),
-        (["--scores", "a.h5", "--explainer", "bcos"], "--explainer means nothing beside --scores"),
+        (
+            ["--scores", "a", "--explainer", "bcos"],
+            "--explainer means nothing beside --scores",
+        ),
         (["--explainer", "halogen-closeness"], "is not for 'ba2motif'"),
         (["--explainer", "bcos-folded"], "is not for 'ba2motif'"),
         (
@@ -241,7 +244,7 @@ def test_the_command_line_compares(
         (["--seeds", "x"], "--seeds: expected a number"),
         (["--explainer", "nope"], "unknown explainer 'nope'"),
         (["--model", "nope"], "unknown model 'nope'"),
-        (["--scores", "nope.h5"], "nope.h5: no such file"),
+        (["--scores", "nope.safetensors"], "nope.safetensors: no such file"),
         (["--device", "nope"], "device: 'nope' cannot be used here"),
     ],
 )

@@ -1,5 +1,6 @@
 import functools
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.numpy
 import torch
 from click.testing import Result
 from sklearn.metrics import roc_auc_score
@@ -17,7 +19,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 from graphxai_data import GraphXAIDataset, build, evaluate, explain, jaccard_at_k, node_auroc
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.score_sources import Truth
-from graphxai_data.explain.files import ScoreFile
+from graphxai_data.explain.files import FORMAT, VERSION, ScoreFile
 from graphxai_data.explain.variants import VARIANTS, variants_for
 from graphxai_data.nn import GIN, GSAT, BcosGIN
 from graphxai_data.nn.random import seeded
@@ -86,7 +88,7 @@ def test_an_explainer_may_be_anything_that_gives_scores(
         "ba2motif", dataset.manifest.content_sha256, "theirs", truth.graph_id, truth.node_ptr,
         np.concatenate(arrays),
     )  # fmt: skip
-    file.save(tmp_path / "theirs.h5")
+    file.save(tmp_path / "theirs.safetensors")
     ways = {
         "function": degrees,
         "with a default": lambda data, k=3: degrees(data),
@@ -98,8 +100,8 @@ def test_an_explainer_may_be_anything_that_gives_scores(
         "tensor": torch.from_numpy(np.concatenate(arrays)),
         "ours": "degree",
         "file": file,
-        "path": tmp_path / "theirs.h5",
-        "text": str(tmp_path / "theirs.h5"),
+        "path": tmp_path / "theirs.safetensors",
+        "text": str(tmp_path / "theirs.safetensors"),
     }
     found = evaluate(dataset, ways)
     assert list(found.index) == list(ways)
@@ -201,7 +203,7 @@ def bad_scores(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Data], n
         ("bcoss", "unknown explainer 'bcoss'; did you mean 'bcos'"),
         ("gsat", "has several rows; choose one of gsat-mean, gsat-max, gsat-sum"),
         ("bcos", "explainer 'bcos' explains a model; give one"),
-        ("nowhere.h5", "nowhere.h5: no such file"),
+        ("nowhere.safetensors", "nowhere.safetensors: no such file"),
     ],
 )
 def test_scores_that_cannot_be_used_are_refused(
@@ -256,10 +258,13 @@ def file(dataset: GraphXAIDataset, test_part: GraphXAIDataset) -> ScoreFile:
 def test_an_explanation_file_is_read_as_written_in_any_order(
     file: ScoreFile, test_part: GraphXAIDataset, tmp_path: Path
 ) -> None:
-    path = tmp_path / "deep" / "scores.h5"
+    path = tmp_path / "deep" / "scores.safetensors"
     file.save(path)
     first = path.read_bytes()
     file.save(path)
+    assert path.read_bytes() == first
+    strided = np.repeat(file.node_scores, 2)[::2]
+    ScoreFile(**{**file.__dict__, "node_scores": strided}).save(path)  # type: ignore[arg-type]
     assert path.read_bytes() == first
     again = ScoreFile.load(path)
     for key in ("dataset", "content_sha256", "explainer", "model_sha256"):
@@ -319,36 +324,55 @@ def test_files_that_make_no_sense_are_refused(file: ScoreFile, tmp_path: Path) -
     ):
         with pytest.raises(InputError, match=message):
             changed(**values)
-    path = tmp_path / "scores.h5"
+    path = tmp_path / "scores.safetensors"
     file.save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="no HDF5 file, or a damaged one"):
+    with pytest.raises(InputError, match="not a safetensors file, or a damaged one"):
         ScoreFile.load(path)
     path.write_text("scores")
-    with pytest.raises(InputError, match="no HDF5 file"):
+    with pytest.raises(InputError, match="not a safetensors file"):
         ScoreFile.load(path)
-    file.save(path)
-    with h5py.File(path, "a") as f:
-        f.attrs["version"] = 2
-    with pytest.raises(InputError, match="version 1, got graphxai-data scores, version 2"):
-        ScoreFile.load(path)
-    file.save(path)
-    with h5py.File(path, "a") as f:
-        f["node_scores"][0] = np.nan
-    with pytest.raises(InputError, match="node_scores: nan at 0 of graph 0"):
-        ScoreFile.load(path)
-    file.save(path)
-    with h5py.File(path, "a") as f:
-        del f["graph_id"]
-    with pytest.raises(InputError, match="graph_id"):
-        ScoreFile.load(path)
+    arrays = safetensors.numpy.load(whole)
+    texts = {"format": FORMAT, "version": VERSION, "dataset": "d", "content_sha256": "0"}
+    texts["explainer"] = "e"
+    for message, changed_arrays, changed_texts in (
+        ("version 2, got graphxai-data scores, version 3", {}, {"version": "3"}),
+        ("version 2, got None, version 2", {}, {"format": None}),
+        ("'explainer' is missing", {}, {"explainer": None}),
+        ("'graph_id' is missing", {"graph_id": None}, {}),
+        ("expected both or neither", {"edge_ptr": None}, {}),
+        ("node_scores: nan at 0 of graph 0", {"node_scores": file.node_scores * np.nan}, {}),
+        ("node_scores: expected", {"node_scores": file.node_scores[:, None]}, {}),
+        (
+            "node_scores: expected numbers",
+            {"node_scores": file.node_scores.astype(np.complex64)},
+            {},
+        ),
+        ("graph_id: expected .graphs.", {"graph_id": file.graph_id[:, None]}, {}),
+    ):
+        tensors = {k: v for k, v in (arrays | changed_arrays).items() if v is not None}
+        metadata = {k: v for k, v in (texts | changed_texts).items() if v is not None}
+        safetensors.numpy.save_file(tensors, path, metadata)
+        with pytest.raises(InputError, match=f"^{re.escape(str(path))}: .*{message}"):
+            ScoreFile.load(path)
+
+
+def test_a_file_of_the_earlier_format_says_what_to_do(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    path = tmp_path / "theirs.h5"
+    with h5py.File(path, "w") as f:
+        f.attrs["format"], f.attrs["version"] = "graphxai-data scores", 1
+    message = "theirs.h5: an HDF5 file, as an earlier version wrote it; .* save it again with"
+    with pytest.raises(InputError, match=message):
+        evaluate(dataset, {"theirs": str(path)})
 
 
 def test_files_are_scored_on_the_command_line(
     file: ScoreFile, root: Path, tmp_path: Path, cli: Callable[..., Result]
 ) -> None:
-    path = tmp_path / "theirs.h5"
+    path = tmp_path / "theirs.safetensors"
     file.save(path)
     result = cli("evaluate", "ba2motif", "--root", root, "--scores", path)
     assert result.exit_code == 0

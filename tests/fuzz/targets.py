@@ -214,7 +214,7 @@ def scores(folder: Path) -> Target:
     import importlib
 
     files = importlib.import_module("graphxai_data.explain.files")
-    path = folder / "scores.h5"
+    path = folder / "scores.safetensors"
     files.ScoreFile(
         "ba2motif", "0" * 64, "theirs", np.arange(5), np.arange(6) * 3, np.linspace(0, 1, 15),
         np.arange(6) * 2, np.linspace(0, 1, 10),

@@ -53,20 +53,16 @@ CLAIMS = {
         read = lambda: Recipe.load(here / "a.toml")
     """,
     "scores that are not stored": """
-        with h5py.File(here / "a.h5", "w") as file:
-            file.attrs.update(GOOD)
-            file["graph_id"], file["node_ptr"] = [0], [0, 10**12]
-            file.create_dataset("node_scores", (10**12,), "f8", chunks=(10**6,))
-        read = lambda: ScoreFile.load(here / "a.h5")
+        entry = {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8 * 10**12]}
+        header = json.dumps({"__metadata__": GOOD, "node_scores": entry}).encode()
+        (here / "a").write_bytes(len(header).to_bytes(8, "little") + header)
+        read = lambda: ScoreFile.load(here / "a")
     """,
-    "scores that are packed too well": """
-        with h5py.File(here / "a.h5", "w") as file:
-            file.attrs.update(GOOD)
-            file["graph_id"], file["node_ptr"] = [0], [0, 2**29]
-            data = file.create_dataset(
-                "node_scores", (2**29,), "f8", chunks=(2**20,), compression="gzip")
-            data[: 2**20] = 0
-        read = lambda: ScoreFile.load(here / "a.h5")
+    "scores of which most are not stored": """
+        entry = {"dtype": "F64", "shape": [2**29], "data_offsets": [0, 2**32]}
+        header = json.dumps({"__metadata__": GOOD, "node_scores": entry}).encode()
+        (here / "a").write_bytes(len(header).to_bytes(8, "little") + header + bytes(2**20))
+        read = lambda: ScoreFile.load(here / "a")
     """,
     "weights of many terabytes": """
         header = json.dumps({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}})
@@ -97,9 +93,9 @@ CLAIMS = {
 SETTING = """
 import gzip, json, os, signal, struct, sys, time, zipfile
 from pathlib import Path
-import h5py, torch
+import torch
 from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.explain.files import FORMAT, ScoreFile
+from graphxai_data.explain.files import FORMAT, VERSION, ScoreFile
 from graphxai_data.generators.mnist_images import _read_idx
 from graphxai_data.generators.molecule_pool import read_molecules, select_backgrounds
 from graphxai_data.generators.pattern_file import read_lists
@@ -110,7 +106,8 @@ from graphxai_data.seeds import rng_for
 from graphxai_data.files.raw import Source
 from graphxai_data.training.state import begun_in
 from tests.fuzz.runner import bound_memory
-GOOD = {"format": FORMAT, "version": 1, "dataset": "d", "content_sha256": "0", "explainer": "e"}
+GOOD = {"format": FORMAT, "version": VERSION, "dataset": "d", "content_sha256": "0"}
+GOOD["explainer"] = "e"
 
 def tried(claim, code):
     here = Path(sys.argv[1]) / claim

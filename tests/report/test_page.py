@@ -183,8 +183,8 @@ def test_words_of_others_stay_words(recipe_file: Callable[..., Path], tmp_path: 
     file = ScoreFile(
         "mine", manifest.content_sha256, MEAN, np.array([3]), np.array([0, nodes]), scores
     )
-    file.save(tmp_path / "evil.h5")
-    page = write_report(folder, [tmp_path / "evil.h5"]).read_text(encoding="utf-8")
+    file.save(tmp_path / "evil.safetensors")
+    page = write_report(folder, [tmp_path / "evil.safetensors"]).read_text(encoding="utf-8")
     assert MEAN not in page
     assert page.count("&lt;/script&gt;&lt;script&gt;alert") >= 5
     # No script but the page's own may run, whatever else slips in.
@@ -211,8 +211,8 @@ def test_explanations_of_others_are_shown(small_build: Path, tmp_path: Path) -> 
     scores = np.random.default_rng(0).normal(size=sum(sizes))
     content = dataset.manifest.content_sha256
     file = ScoreFile("ba2motif", content, "theirs", np.array([5, 2]), ptr, scores)
-    file.save(tmp_path / "theirs.h5")
-    page = write_report(small_build, [tmp_path / "theirs.h5"])
+    file.save(tmp_path / "theirs.safetensors")
+    page = write_report(small_build, [tmp_path / "theirs.safetensors"])
     scripts = Scripts(page.read_text(encoding="utf-8")).text
     meta, index = json.loads(scripts["meta"]), unpacked(scripts["index"])
     k = [shown["title"] for shown in meta["explainers"]].index("theirs")
@@ -220,17 +220,19 @@ def test_explanations_of_others_are_shown(small_build: Path, tmp_path: Path) -> 
     given = index["graph_id"][~np.isnan(index[f"jaccard_{k}"])]
     assert sorted(given.tolist()) == [2, 5]
 
-    ScoreFile("ba2motif", "0" * 64, "theirs", np.array([5, 2]), ptr, scores).save(tmp_path / "o.h5")
+    ScoreFile("ba2motif", "0" * 64, "theirs", np.array([5, 2]), ptr, scores).save(
+        tmp_path / "o.safetensors"
+    )
     with pytest.raises(InputError, match="about other graphs"):
-        write_report(small_build, [tmp_path / "o.h5"])
+        write_report(small_build, [tmp_path / "o.safetensors"])
     short = ScoreFile("ba2motif", content, "theirs", np.array([5, 2]), ptr - [0, 1, 1], scores[1:])
-    short.save(tmp_path / "short.h5")
+    short.save(tmp_path / "short.safetensors")
     with pytest.raises(InputError, match=f"{sizes[0] - 1} nodes in graph 5, expected {sizes[0]}"):
-        write_report(small_build, [tmp_path / "short.h5"])
+        write_report(small_build, [tmp_path / "short.safetensors"])
     beyond = ScoreFile("ba2motif", content, "t", np.array([40, 2]), ptr, scores)
-    beyond.save(tmp_path / "beyond.h5")
+    beyond.save(tmp_path / "beyond.safetensors")
     with pytest.raises(InputError, match="graph 40, but there are 40 graphs"):
-        write_report(small_build, [tmp_path / "beyond.h5"])
+        write_report(small_build, [tmp_path / "beyond.safetensors"])
 
 
 def test_what_evaluate_leaves_is_shown(cli: Cli, small_build: Path, tmp_path: Path) -> None:
@@ -276,7 +278,7 @@ def test_the_command_says_where_the_page_is(cli: Cli, small_build: Path, tmp_pat
         "bytes": (small_build / "report.html").stat().st_size,
     }
     assert cli("report", tmp_path).exit_code == 2
-    assert cli("report", small_build, "--evaluation", tmp_path / "none.h5").exit_code == 2
+    assert cli("report", small_build, "--evaluation", tmp_path / "none.safetensors").exit_code == 2
     assert cli("report", small_build, "--explainer", "nosuch").exit_code == 2
     (tmp_path / "file").write_text("")
     out = tmp_path / "file" / "x.html"
@@ -412,13 +414,13 @@ def test_a_file_with_all_test_graphs_has_a_row(trained: dict[str, Path], tmp_pat
     test = dataset.get_idx_split()["test"].tolist()
     masks = [dataset[i].node_mask.numpy().astype(float) for i in test]
     content, ptr = dataset.manifest.content_sha256, np.cumsum([0, *map(len, masks)])
-    for name in ("a.h5", "b.h5"):
+    for name in ("a.safetensors", "b.safetensors"):
         file = ScoreFile("ba2motif", content, "best", np.array(test), ptr, np.concatenate(masks))
         file.save(tmp_path / name)
-    given = [tmp_path / "a.h5", tmp_path / "b.h5"]
+    given = [tmp_path / "a.safetensors", tmp_path / "b.safetensors"]
     page = write_report(trained["build"], given, out=tmp_path / "p.html")
     rows = {row[0]: row[2] for row in explainer_rows(page)}
-    assert rows["best"] == rows["best (b.h5)"] == rows["oracle"] == "1.000"
+    assert rows["best"] == rows["best (b.safetensors)"] == rows["oracle"] == "1.000"
 
 
 def test_models_are_described_where_nothing_can_be_scored(
@@ -476,8 +478,10 @@ def test_a_score_may_be_as_large_as_a_number_gets(trained: dict[str, Path], tmp_
     nodes = dataset[0].num_nodes
     scores = np.linspace(-1e300, 1e300, nodes)
     content, ptr = dataset.manifest.content_sha256, np.array([0, nodes])
-    ScoreFile("ba2motif", content, "huge", np.array([0]), ptr, scores).save(tmp_path / "huge.h5")
-    page = write_report(trained["build"], [tmp_path / "huge.h5"], out=tmp_path / "p.html")
+    ScoreFile("ba2motif", content, "huge", np.array([0]), ptr, scores).save(
+        tmp_path / "huge.safetensors"
+    )
+    page = write_report(trained["build"], [tmp_path / "huge.safetensors"], out=tmp_path / "p.html")
     scripts = Scripts(page.read_text(encoding="utf-8")).text
     place = unpacked(scripts["index"])["graph_id"].tolist().index(0)
     assert unpacked(scripts["piece-0"])["scale_0"][place] == 1e300
