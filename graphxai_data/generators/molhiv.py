@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.numbers import read_numbers
-from graphxai_data.files.raw import Source, has_file, read_member
+from graphxai_data.files.raw import Source, has_file, read_member, read_numbers
 from graphxai_data.generators import ogb_files
 from graphxai_data.generators.molhiv_proof import Prover as Prover
 from graphxai_data.generators.params import BaseParams

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.numbers import read_numbers
+from graphxai_data.files.raw import read_numbers
 from graphxai_data.graphs.columns import Ints, pointers
 
 ATOMS = "raw/node-feat.csv"

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.numbers import read_numbers
-from graphxai_data.files.raw import Source
+from graphxai_data.files.raw import Source, read_numbers
 from graphxai_data.graphs.columns import Ints, pointers
 
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
