@@ -61,7 +61,7 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(raw_files, "MAX_BYTES", 2**20)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"C" * 2**22))
-    with pytest.raises(InputError, match="more than 1 MiB; take a part"):
+    with pytest.raises(InputError, match="more than 1 MiB; use a part"):
         read_molecules(path)
 
 
