@@ -1,4 +1,4 @@
-"""Building at a URL: made in the cache, then published; what is published already is kept."""
+"""Build at a URL: made in the cache, then published; an identical published build is kept."""
 
 import logging
 from collections.abc import Callable
@@ -14,44 +14,48 @@ log = logging.getLogger(__name__)
 
 
 def build_at_url(
-    remote: RemoteBuild, order: Order, make: Callable[[bool], Manifest], replace_existing: bool
+    remote: RemoteBuild,
+    order: Order,
+    build_in_cache: Callable[..., Manifest],
+    replace_existing: bool,
 ) -> Manifest:
-    """Build in the cache and publish, or keep what is published if it is the same and whole.
+    """Build in the cache and publish, or keep an identical published build.
 
     Args:
         remote: where the build is published.
-        order: what is asked for.
-        make: builds into `remote.root`; with True, also where something else is.
-        replace_existing: publish again, whatever is there.
+        order: what to build.
+        build_in_cache: builds into `remote.root`; takes `replace_existing`.
+        replace_existing: publish again, whatever has been published.
     """
     with remote.named():
         if remote.exists() and not replace_existing:
-            measured = (remote.fetch() / RINGS_NAME).exists()
-            manifest = make(False)
-            if not measured:
+            was_measured = (remote.fetch() / RINGS_NAME).exists()
+            manifest = build_in_cache(replace_existing=False)
+            if not was_measured:
                 _publish_measurement(remote, manifest)
             return manifest
-        # Before hours of work: may anything be written there?
+        # Fail before hours of work if the store cannot be written.
         remote.probe()
-        manifest = make(replace_existing or not _is_begun(remote, order))
+        replace_cached = replace_existing or not _can_continue(remote, order)
+        manifest = build_in_cache(replace_existing=replace_cached)
         remote.publish(manifest, replace_existing=replace_existing)
         return manifest
 
 
-def _is_begun(remote: RemoteBuild, order: Order) -> bool:
-    """Whether what the cache has, whole or not, is of this order: an upload that broke off."""
+def _can_continue(remote: RemoteBuild, order: Order) -> bool:
+    """Return whether the cache is empty or has an undamaged build of this order."""
     if not remote.folder.exists():
         return True
     try:
         return difference(Manifest.load(remote.folder), order) is None and not verify(remote.folder)
     except GraphXAIDataError as error:
-        log.info("made again: %s", error)
+        log.info("the build in the cache is made again: %s", error)
         return False
 
 
 def _publish_measurement(remote: RemoteBuild, manifest: Manifest) -> None:
-    """Publish what was measured just now of a build that was there without."""
+    """Publish the measurement and cards of a build that was published without them."""
     try:
         remote.publish(manifest, EXTRAS)
-    except StoreError as error:  # as in a folder that one may only read
-        log.warning("not published: %s", error)
+    except StoreError as error:  # the store may be read-only
+        log.warning("the measurement was not published: %s", error)

@@ -1,31 +1,27 @@
-"""Build: from a recipe and a seed to verified HDF5 shards; the whole way on one page.
+"""Build: from a recipe and a seed to verified HDF5 shards.
 
-recipe -> plan (class, group and split of every graph) -> shards, made anywhere -> survey of what
-was written -> RINGS principles -> manifest -> the folder gets its name. Nothing here imports torch.
+recipe -> plan (class, group and split of every graph) -> shards, made by any engine -> survey of
+the written files -> RINGS principles -> manifest and cards -> final name. Nothing imports torch.
 """
 
-import logging
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from graphxai_data.building import engine as engines
 from graphxai_data.building.at_url import build_at_url
-from graphxai_data.building.cards import write_cards
-from graphxai_data.building.finish import check_and_write
-from graphxai_data.building.plan import make_plan, read_sources
-from graphxai_data.building.staging import (
-    ORDER_NAME,
-    Order,
-    is_made,
-    keep_if_same,
-    open_staging,
-    refuse_foreign,
+from graphxai_data.building.finish import (
+    draw_classes,
+    keep_existing,
+    manifest_of,
+    measure_principles,
+    write_manifest_and_cards,
 )
-from graphxai_data.building.survey import survey
-from graphxai_data.errors import CheckFailedError, whole_number
+from graphxai_data.building.plan import make_plan, read_sources
+from graphxai_data.building.staging import Order, is_whole_shard, open_staging, refuse_foreign
+from graphxai_data.building.survey import require_no_problems
+from graphxai_data.errors import whole_number
 from graphxai_data.files.disk import (
     explained_disk_errors,
     finish_replacing,
@@ -37,25 +33,13 @@ from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import Plan
-from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader, shard_bytes
-from graphxai_data.manifest import (
-    PICTURE_NAME,
-    RINGS_NAME,
-    Manifest,
-    SourceRecord,
-    shard_names,
-    software_versions,
-)
+from graphxai_data.graphs.shards import shard_bytes
+from graphxai_data.manifest import Manifest, shard_names
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import RemoteBuild
-from graphxai_data.rings.measure import measure_shards, required_failures
-from graphxai_data.rings.plot import write_measurement
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED
 from graphxai_data.sources import find_sources
-
-log = logging.getLogger(__name__)
-
-Progress = Callable[[int, int], None]
 
 
 def build(
@@ -68,14 +52,14 @@ def build(
     shard_size: int = 1000,
     rings: bool = True,
     sources: Mapping[str, str | Path] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
     replace_existing: bool = False,
     wait: bool = False,
 ) -> Manifest:
-    """Build a dataset into `<root>/<dataset>/seed-<seed>/`, or keep it if it is there and whole.
+    """Build a dataset into `<root>/<dataset>/seed-<seed>/`, or keep an identical build.
 
-    The result depends on recipe, seed, graphs and sources alone. A build that was killed goes on at
-    its first missing shard.
+    Only recipe, seed, graphs and sources decide the result. An interrupted build continues at its
+    first missing shard.
 
     Args:
         name: a shipped dataset, the path of a recipe file, or a recipe.
@@ -83,19 +67,19 @@ def build(
         root: folder of all builds, or its URL: then the build is made in the cache and published.
         jobs: worker processes, all cores by default.
         engine: "serial", "processes", "dask", or the address of a Dask scheduler.
-        graphs: how many graphs instead of the recipe's number, classes and splits in proportion.
-        shard_size: graphs a shard.
-        rings: measure the RINGS principles quickly, into `rings.json`.
+        graphs: number of graphs instead of the recipe's; classes and splits keep their proportions.
+        shard_size: graphs per shard.
+        rings: run the quick check of the RINGS principles and write `rings.json`.
         sources: files, or ids of `data/sources.toml`, to use instead of the recipe's raw inputs.
-        progress: called with (graphs done, graphs in all).
-        replace_existing: build anew; what is there is taken away when the new build is whole.
-        wait: if another process is building the same, wait for it instead of giving up.
+        progress: called with (graphs done, graphs in total, what is being done).
+        replace_existing: build again; an existing build is deleted once the new one is complete.
+        wait: wait for another process that builds the same folder instead of raising an error.
 
     Raises:
-        InputError: what was asked for cannot be built.
-        CheckFailedError: the graphs break an invariant, or a principle that the recipe requires
-            fails in a build of its full size; nothing is published.
-        DamagedError: an earlier build in that folder is no longer whole.
+        InputError: the arguments do not describe a build that can be made here.
+        CheckFailedError: the graphs break an invariant, or a build of full size fails a principle
+            that its recipe requires; nothing is published.
+        DamagedError: an existing build in the folder is damaged.
     """
     recipe = name if isinstance(name, Recipe) else Recipe.load(name)
     order = Order(
@@ -108,99 +92,38 @@ def build(
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
     if is_url(root):
-        there = RemoteBuild.at(root, recipe.name, order.seed)
-        return build_at_url(
-            there,
-            order,
-            lambda anew: build(
-                recipe, seed, there.root, jobs, engine, graphs, shard_size, rings, sources,
-                progress, replace_existing=anew, wait=wait,
-            ),
-            replace_existing,
+        remote = RemoteBuild.at(root, recipe.name, order.seed)
+        build_in_cache = partial(
+            build, recipe, seed, remote.root, jobs, engine, graphs, shard_size, rings, sources,
+            progress, wait=wait,
         )  # fmt: skip
+        return build_at_url(remote, order, build_in_cache, replace_existing)
+
     folder = local_path(root) / recipe.name / f"seed-{order.seed}"
-    tick = progress or (lambda done, total: None)
     with explained_disk_errors(folder):
         refuse_foreign(folder)
+        # Before the lock is taken: this must also work on a read-only disk.
         if folder.exists() and not replace_existing:
-            # Also where nothing can be written, not even a lock.
-            return _kept(folder, order, rings)
+            return keep_existing(folder, order, rings)
 
     plan = make_plan(recipe, order.seed, order.graphs, order.sources)
     plan, rejected = read_sources(plan, recipe, order.sources, order.seed)
     with explained_disk_errors(folder), folder_lock(folder, wait):
         finish_replacing(folder)
         if folder.exists() and not replace_existing:
-            return _kept(folder, order, rings)
+            return keep_existing(folder, order, rings)
         staging = open_staging(folder, order)
-        missing = [t for t in _tasks(order, plan) if not is_made(staging / t.name, order)]
-        done = order.graphs - sum(task.graphs for task in missing)
-        tick(done, order.graphs)
-        jobs = min(jobs, max(len(missing), 1))
-        for made in engines.run(make_shard, missing, engine=engine, jobs=jobs):
-            write_atomically(staging / made.name, made.content)
-            done += made.graphs
-            tick(done, order.graphs)
-
-        shards = ((staging / task.name, task.graphs, None) for task in _tasks(order, plan))
-        found = survey(
-            shards, recipe, order.seed, plan, usual_sources=order.usual_sources, check_graphs=False
-        )
-        if found.problems:
-            shutil.rmtree(staging)
-            raise _check_failed(recipe, found.problems)
-        manifest = Manifest(
-            schema_version=SCHEMA_VERSION,
-            dataset=recipe.name,
-            seed=order.seed,
-            graphs=order.graphs,
-            shard_size=order.shard_size,
-            content_sha256=found.content_sha256,
-            recipe_sha256=recipe.sha256,
-            recipe=recipe.to_dict(),
-            statistics=found.statistics,
-            shards=tuple(found.shards),
-            sources={
-                name: SourceRecord(source.id, source.path.name, source.sha256, rejected[name])
-                for name, source in order.sources.items()
-            },
-            versions=software_versions(),
-        )
-        measured = None
-        if rings:
-            measured = measure_shards(staging, manifest, recipe)
-            if failures := _broken_promises(required_failures(measured, recipe), order):
-                shutil.rmtree(staging)
-                raise _check_failed(recipe, failures)
-            write_measurement(staging, measured)
-        _draw_classes(order, staging)
-        manifest.save(staging)
-        (staging / ORDER_NAME).unlink(missing_ok=True)
-        write_cards(staging, manifest, recipe, measured)
+        make_shards(staging, order, plan, engine, jobs, progress)
+        manifest = manifest_of(staging, order, plan, rejected)
+        measurement = measure_principles(staging, manifest, order) if rings else None
+        draw_classes(staging, order)
+        write_manifest_and_cards(staging, manifest, recipe, measurement)
         publish(staging, folder)
         return manifest
 
 
-def _kept(folder: Path, order: Order, rings: bool) -> Manifest:
-    """What is there already; its principles are measured now if they were not before."""
-    manifest = keep_if_same(folder, order)
-    if rings and not (folder / RINGS_NAME).exists() and os.access(folder, os.W_OK):
-        _, failures = check_and_write(folder, "quick")
-        if broken := _broken_promises(failures, order):
-            raise CheckFailedError(f"{folder}: {'; '.join(broken)}")
-    return manifest
-
-
-def _broken_promises(failures: list[str], order: Order) -> list[str]:
-    """Principles that are required but fail; fewer graphs than the recipe's promise nothing."""
-    if failures and order.graphs < order.recipe.params.graphs:
-        log.warning("%s; let pass, since these are fewer graphs than the recipe's", failures[0])
-        return []
-    return failures
-
-
 class ShardTask(NamedTuple):
-    """What a worker needs to make one shard; `plan` is cut to its graphs."""
+    """What a worker needs to make one shard; `plan` has only the graphs of the shard."""
 
     name: str
     recipe: Recipe
@@ -214,21 +137,35 @@ class ShardTask(NamedTuple):
 
 
 class MadeShard(NamedTuple):
-    """A finished shard on its way to the disk."""
+    """A finished shard, as a worker returns it."""
 
     name: str
     graphs: int
     content: bytes
 
 
+def make_shards(
+    staging: Path, order: Order, plan: Plan, engine: str, jobs: int, progress: Progress
+) -> None:
+    """Write all shards that an earlier run has not left in `staging`."""
+    missing = [t for t in _tasks(order, plan) if not is_whole_shard(staging / t.name, order)]
+    done = order.graphs - sum(task.graphs for task in missing)
+    what = f"building {order.recipe.name}"
+    progress(done, order.graphs, what)
+    jobs = min(jobs, max(len(missing), 1))
+    for shard in engines.run(make_shard, missing, engine=engine, jobs=jobs):
+        write_atomically(staging / shard.name, shard.content)
+        done += shard.graphs
+        progress(done, order.graphs, what)
+
+
 def make_shard(task: ShardTask) -> MadeShard:
-    """Draw the graphs of a shard, check them, and return the file; runs on any worker."""
+    """Draw and check the graphs of one shard and return its file; runs on any worker."""
     generator, params = generator_module(task.recipe.generator), task.recipe.params
     columns = generator.generate(params, task.plan, task.seed)
     schema = generator.schema(params)
     problems = check_columns(columns, schema) or generator.check(params, columns)
-    if problems:
-        raise _check_failed(task.recipe, problems)
+    require_no_problems(problems, task.recipe.name)
     content = shard_bytes(
         columns,
         schema,
@@ -243,18 +180,3 @@ def _tasks(order: Order, plan: Plan) -> Iterator[ShardTask]:
     for i, name in enumerate(shard_names(-(-order.graphs // order.shard_size))):
         part = plan.cut(i * order.shard_size, order.shard_size)
         yield ShardTask(name, order.recipe, order.seed, part)
-
-
-def _draw_classes(order: Order, folder: Path) -> None:
-    """Draw one graph of each class into the folder, where there is a way to draw them."""
-    generator = generator_module(order.recipe.generator)
-    if not hasattr(generator, "picture"):
-        return
-    records = (r for path in sorted(folder.glob("shard-*.h5")) for r in ShardReader(path))
-    picture = generator.picture(order.recipe.params, records, order.sources)
-    write_atomically(folder / PICTURE_NAME, picture.encode())
-
-
-def _check_failed(recipe: Recipe, problems: list[str]) -> CheckFailedError:
-    more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
-    return CheckFailedError(f"{recipe.name}: nothing published; " + "; ".join(problems[:3]) + more)

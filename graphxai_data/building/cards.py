@@ -1,20 +1,200 @@
-"""Both cards of a build: `README.md` for people, `croissant.json` for machines."""
+"""Cards of a build: `README.md` for people, `croissant.json` for machines."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from graphxai_data.building.card import data_card
 from graphxai_data.building.croissant import croissant
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.manifest import PICTURE_NAME, Manifest
+from graphxai_data.generators import generator_module
+from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.manifest import PICTURE_NAME, PLOT_NAME, Manifest
+from graphxai_data.metrics import mean_and_deviation
 from graphxai_data.recipe import Recipe
+from graphxai_data.rings.plot import kind_of_mode
 from graphxai_data.rings.verdict import Measurement
 
 
 def write_cards(
-    folder: Path, manifest: Manifest, recipe: Recipe, measured: Measurement | None
+    folder: Path, manifest: Manifest, recipe: Recipe, measurement: Measurement | None
 ) -> None:
-    """Write the cards of a build whose other files are all there: the second lists them."""
-    picture = PICTURE_NAME if (folder / PICTURE_NAME).is_file() else None
-    card = data_card(manifest, recipe, picture, measured)
+    """Write both cards; all other files must exist, because `croissant.json` lists them."""
+    has_picture = (folder / PICTURE_NAME).is_file()
+    card = data_card(manifest, recipe, has_picture, measurement)
     write_atomically(folder / "README.md", card.encode())
     write_atomically(folder / "croissant.json", croissant(manifest, recipe, folder).encode())
+
+
+def data_card(
+    manifest: Manifest, recipe: Recipe, has_picture: bool, measurement: Measurement | None
+) -> str:
+    """Return the card in Markdown: statistics next to their expectations, and how to check them."""
+    picture = f"![one graph of each class, its rationale highlighted]({PICTURE_NAME})"
+    sections = [
+        f"# {manifest.dataset}, seed {manifest.seed}",
+        recipe.summary,
+        *([recipe.notes.strip()] if recipe.notes.strip() else []),
+        f"{manifest.graphs} graphs in {len(manifest.shards)} shards, built by graphxai-data "
+        f"{manifest.versions['graphxai-data']} from recipe version {recipe.version}.",
+        "## Statistics",
+        markdown_table(
+            ["statistic", "this build", "expected", "tolerance"], statistics_rows(manifest)
+        ),
+        "Edges are counted in both directions.",
+        "## Classes and splits",
+        markdown_table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
+        *(["Nodes have classes, so nodes are counted."] if classes_of_nodes(manifest) else []),
+        "All graphs of a group are in the same split.",
+        *([picture] if has_picture else []),
+        "## RINGS principles",
+        *_rings_sections(recipe, measurement),
+        "## Provenance",
+        markdown_table(
+            ["what", "value"],
+            [
+                ["content SHA-256", f"`{manifest.content_sha256}`"],
+                ["recipe SHA-256", f"`{manifest.recipe_sha256}`"],
+                ["shard schema", str(manifest.schema_version)],
+                *([name, version] for name, version in manifest.versions.items()),
+            ],
+        ),
+        *_sources_sections(manifest),
+        f"To build the same graphs again, run {again_words(manifest)}. "
+        "To prove every label and mask, run `graphxai-data verify --full` on this folder.",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def again_words(manifest: Manifest) -> str:
+    """Return the command that builds the same graphs again."""
+    return (
+        "`graphxai-data build` with this recipe (it is in `manifest.json`), "
+        f"`--seed {manifest.seed} --graphs {manifest.graphs}`"
+        + ("" if manifest.has_usual_sources else " and the file above as `--source`")
+    )
+
+
+def mode_rows(measurement: Measurement) -> list[list[str]]:
+    """Return a row per mode: name, kind, and mean and standard deviation of its scores."""
+    return [
+        [mode, kind_of_mode(mode), *(f"{x:.3f}" for x in mean_and_deviation(scores))]
+        for mode, scores in measurement.scores.items()
+    ]
+
+
+def classes_of_nodes(manifest: Manifest) -> bool:
+    """Return whether nodes have classes, instead of graphs."""
+    return bool(sum(manifest.statistics["classes"].values()) != manifest.graphs)
+
+
+def statistics_rows(manifest: Manifest) -> list[list[str]]:
+    """Return rows of statistic, value, expected value and tolerance."""
+    facts, recipe = manifest.statistics, manifest.load_recipe()
+    labels = {"nodes_mean": "nodes per graph, mean", "edges_mean": "edges per graph, mean"}
+    nodes = facts["nodes_mean"]
+    rationale = {"rationale": "none is known: no explanation can be scored here"}
+    if facts["rationale_nodes_mean"] is not None:
+        labels["rationale_nodes_mean"] = "nodes in the rationale, mean"
+        share = f"{facts['rationale_nodes_mean'] / nodes:.1%}"
+        rationale = {"share of nodes in the rationale": share}
+    rows = []
+    for key, label in labels.items():
+        expected = recipe.expected.get(key)
+        tag = " (paper)" if f"expected.{key}.value" in recipe.origin.paper else ""
+        expected_cells = ["", ""]
+        if expected:
+            expected_cells = [f"{expected.value:.2f}{tag}", f"± {expected.tolerance:g}"]
+        rows.append([label, f"{facts[key]:.2f}", *expected_cells])
+    derived = {
+        "nodes per graph, smallest to largest": f"{facts['nodes_min']} to {facts['nodes_max']}",
+        **rationale,
+        "degree, mean": f"{facts['edges_mean'] / nodes:.2f}",
+        "isolated nodes, share": f"{facts['isolated_nodes_mean'] / nodes:.1%}",
+        "connected components per graph, mean": f"{facts['components_mean']:.2f}",
+    }
+    return [*rows, *([label, value, "", ""] for label, value in derived.items())]
+
+
+def class_rows(manifest: Manifest) -> list[list[str]]:
+    """Return a row per class: its graphs, or nodes, in each split and in total."""
+    recipe = manifest.load_recipe()
+    names = dict(enumerate(generator_module(recipe.generator).class_names(recipe.params)))
+    rows = [
+        [
+            f"{label}: {names.get(int(label), '?')}",
+            *(str(counts[split]) for split in SPLIT_NAMES),
+            str(sum(counts.values())),
+        ]
+        for label, counts in manifest.statistics["class_splits"].items()
+    ]
+    if classes_of_nodes(manifest):
+        splits = manifest.statistics["splits"]
+        rows.append(["graphs", *(str(splits[s]) for s in SPLIT_NAMES), str(manifest.graphs)])
+    return rows
+
+
+def rings_rows(recipe: Recipe, measurement: Measurement | None) -> list[list[str]]:
+    """Return a row per principle: name, the paper's claim, the verdict, and its reason."""
+    claims = {True: "holds", False: "does not hold", None: "says nothing"}
+    rows = []
+    for key, name, claimed in (
+        ("p1", "P1, structural necessity", recipe.rings.claimed_p1),
+        ("p2", "P2, feature-topology interdependence", recipe.rings.claimed_p2),
+    ):
+        word, reason = "not measured", ""
+        if measurement:
+            verdict = measurement.principles[key]
+            word, reason = f"{verdict.verdict} ({measurement.depth})", verdict.reason
+        rows.append([name, claims[claimed], word, reason])
+    return rows
+
+
+def _rings_sections(recipe: Recipe, measurement: Measurement | None) -> list[str]:
+    rows = rings_rows(recipe, measurement)
+    table = markdown_table(["principle", "the paper", "measured", "why"], rows)
+    if measurement is None:
+        return [table, "To measure them, run `graphxai-data rings` on this folder."]
+    if not measurement.scores:
+        return [table]
+    how = {
+        "quick": "linear probes on untrained embeddings (Weisfeiler–Leman colours, or random "
+        "message passing), cross-validated, groups kept together",
+        "full": "a GIN trained on every mode, DeepSets where there are no edges",
+    }
+    runs = len(measurement.scores["original"])
+    sections = [
+        table,
+        f"{measurement.graphs} graphs; {how[measurement.depth]}; {runs} runs per mode; "
+        f"score: {measurement.score}.",
+        f"![scores of every mode]({PLOT_NAME})",
+        markdown_table(["mode", "kind", "mean", "standard deviation"], mode_rows(measurement)),
+    ]
+    if measurement.complementarity is not None:
+        mean = f"{measurement.complementarity:.3f}"
+        sections.append(f"Mode complementarity (diffusion, Euclidean, L1,1), mean: {mean}.")
+    return sections
+
+
+def _sources_sections(manifest: Manifest) -> list[str]:
+    if not manifest.sources:
+        return []
+    rows = [
+        [name, source.id, source.file, f"`{source.sha256}`"]
+        for name, source in manifest.sources.items()
+    ]
+    table = markdown_table(["name", "id", "file", "SHA-256"], rows)
+    return ["## Sources", table, *rejected_lines(manifest)]
+
+
+def rejected_lines(manifest: Manifest) -> list[str]:
+    """Return a sentence per reason why entries of a source were rejected."""
+    return [
+        f"source {name}: {count} rejected: {reason}"
+        for name, source in manifest.sources.items()
+        for reason, count in source.rejected.items()
+    ]
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,4 +1,4 @@
-"""Croissant: the machine-readable card of a build (MLCommons Croissant 1.0, JSON-LD)."""
+"""Croissant: machine-readable description of a build (MLCommons Croissant 1.0, JSON-LD)."""
 
 import json
 from pathlib import Path
@@ -60,23 +60,12 @@ _FORMATS = {
 
 
 def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
-    """JSON-LD that names every file of a build with its SHA-256.
-
-    Args:
-        manifest: of the build.
-        recipe: of the build.
-        folder: where its files lie already, the shards and what else there is.
-    """
-    known = {entry.name: entry.file_sha256 for entry in manifest.shards}
-    others = [
-        path
-        for path in folder.iterdir()
-        if path.suffix in _FORMATS
-        and path.name not in known
-        and path.name != "croissant.json"
-        and not path.name.startswith(".")
-    ]
-    hashes = known | {path.name: file_sha256(path) for path in others}
+    """Return JSON-LD that lists every file in the folder of a build with its SHA-256."""
+    hashes = {entry.name: entry.file_sha256 for entry in manifest.shards}
+    for path in folder.iterdir():
+        listed = path.suffix in _FORMATS and not path.name.startswith(".")
+        if listed and path.name not in (*hashes, "croissant.json"):
+            hashes[path.name] = file_sha256(path)
     document = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -99,7 +88,7 @@ def _masks(manifest: Manifest) -> str:
 
 
 def licence(manifest: Manifest) -> str:
-    """That of the raw inputs, where it asks for more than the package's own."""
+    """Return the licence of the raw inputs if it is stricter than the package's, which is MIT."""
     known = registry()
     inputs = [known[source.id] for source in manifest.sources.values() if source.id in known]
     for entry in inputs:

@@ -1,6 +1,6 @@
-"""Engines: one function applied to many tasks, in this process, in others, or on a Dask cluster.
+"""Engines: apply a function to many tasks in this process, in others, or on a Dask cluster.
 
-All engines call the same function and hand its results back to this process, which alone writes
+All engines call the same function and return its results to this process, which alone writes
 files: no shared disk is needed, and no engine can change a byte.
 """
 
@@ -35,7 +35,7 @@ _ADDRESS = re.compile(r"(?:tcp|tls)://(\[[^\]]+\]|[^:/\[\]]+):(\d{1,5})")
 
 
 class WorkerDiedError(GraphXAIDataError):
-    """A worker process was killed; what was finished before is kept."""
+    """A worker process was killed; finished results are kept."""
 
 
 def run(
@@ -46,14 +46,14 @@ def run(
     jobs: int | None = None,
     parts: str = "the finished shards",
 ) -> Iterator[Result]:
-    """Results of `function` for all tasks, as they come.
+    """Yield the results of `function` for all tasks, in the order they finish.
 
     Args:
         function: importable on every worker.
-        tasks: taken only as fast as they are worked on.
-        engine: "serial", "processes", "dask" (a local cluster) or a Dask scheduler's address.
-        jobs: number of worker processes; all cores by default. A running cluster has its own.
-        parts: what the same command would go on from, for errors.
+        tasks: read lazily, a few more than there are workers.
+        engine: "serial", "processes", "dask" (a local cluster) or the address of a Dask scheduler.
+        jobs: number of worker processes; all cores by default. Ignored for a running cluster.
+        parts: what a second run would continue from; named in errors.
     """
     jobs = check_jobs(jobs)
     check_engine(engine)
@@ -65,7 +65,7 @@ def run(
 
 
 def check_engine(engine: str) -> None:
-    """Refuse an engine that does not exist or does not answer, before any work is done."""
+    """Raise `InputError` if an engine does not exist or does not answer."""
     if engine in ("serial", "processes", "dask"):
         return
     if not (address := _ADDRESS.fullmatch(engine)):
@@ -73,7 +73,7 @@ def check_engine(engine: str) -> None:
             f"unknown engine '{engine}'; expected serial, processes, dask, "
             "or the address of a running Dask scheduler such as tcp://host:8786"
         )
-    # A Dask client that nobody answers goes on complaining on stderr; a plain socket does not.
+    # A Dask client without a scheduler keeps writing to stderr; a plain socket does not.
     try:
         socket.create_connection((address[1].strip("[]"), int(address[2])), timeout=10).close()
     except (OSError, OverflowError, UnicodeError) as error:
@@ -81,17 +81,18 @@ def check_engine(engine: str) -> None:
 
 
 def check_jobs(jobs: int | None) -> int:
-    """The number of worker processes to use."""
+    """Return the number of worker processes to use."""
     return loky.cpu_count() if jobs is None else whole_number("jobs", jobs, 1, 4096)
 
 
 def _run_processes(
     function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int, parts: str
 ) -> Iterator[Result]:
-    # loky, not concurrent.futures: fresh interpreters (safe beside threads), but a caller's script
-    # needs no `if __name__ == "__main__"`, which scripts that open a PyG dataset do not have.
+    # loky starts fresh interpreters, yet a script needs no `if __name__ == "__main__"`. Not
+    # joblib: it starts the next task whether or not the last result was read, so with a slow
+    # disk finished shards would pile up in memory.
     with loky.ProcessPoolExecutor(
-        max_workers=jobs, initializer=_end_with, initargs=(os.getpid(),)
+        max_workers=jobs, initializer=_exit_with_parent, initargs=(os.getpid(),)
     ) as pool:
         try:
             yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)
@@ -101,11 +102,11 @@ def _run_processes(
             pool.shutdown(wait=True, kill_workers=True)
 
 
-def _end_with(master: int) -> None:
-    """Let this worker end when its master does: loky's wait for ever for one that was killed."""
+def _exit_with_parent(parent: int) -> None:
+    """Exit when the parent process is gone: a loky worker would wait for it forever."""
 
     def watch() -> None:
-        while os.getppid() == master:
+        while os.getppid() == parent:
             time.sleep(1)
         os._exit(1)
 
@@ -115,7 +116,7 @@ def _end_with(master: int) -> None:
 def _windowed(
     submit: Callable[[Task], "Future[Result]"], tasks: Iterable[Task], window: int
 ) -> Iterator[Result]:
-    """Keep at most `window` tasks under way, so that memory does not grow with their number."""
+    """Yield results with at most `window` tasks submitted, so that memory stays bounded."""
     remaining = iter(tasks)
     running = {submit(task) for task in islice(remaining, window)}
     while running:
@@ -165,7 +166,7 @@ def _dask_client(engine: str, jobs: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
-        # Dask draws from the global generator of `random`; the caller shall not notice.
+        # Dask draws from the global generator of `random`; the caller's state must not change.
         stack.callback(random.setstate, random.getstate())
         address: Any = engine
         if engine == "dask":
@@ -192,22 +193,22 @@ def _no_answer(engine: str, error: Exception) -> InputError:
 
 
 def _checked_threads(client: Any, engine: str) -> int:
-    """Threads of the cluster, once all its workers are known to have this very package."""
+    """Return the number of threads, after checking that all workers have the same versions."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if not workers:
         raise InputError(f"the Dask scheduler at {engine} has no workers; start some first")
     try:
-        found = client.run(software_versions)
+        versions_by_worker = client.run(software_versions)
     except Exception as error:
         raise InputError(
             f"a worker of {engine} cannot run graphxai-data ({error}); "
             f"install graphxai-data=={__version__} on every worker"
         ) from None
-    here = software_versions()
-    for worker, there in found.items():
-        if there != here:
+    own = software_versions()
+    for worker, versions in versions_by_worker.items():
+        if versions != own:
             other = ", ".join(
-                f"{k} {there.get(k)} (here {v})" for k, v in here.items() if there.get(k) != v
+                f"{k} {versions.get(k)} (here {v})" for k, v in own.items() if versions.get(k) != v
             )
             raise InputError(f"worker {worker} has {other}; install the same versions everywhere")
     return sum(worker["nthreads"] for worker in workers.values())

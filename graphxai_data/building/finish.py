@@ -1,15 +1,125 @@
-"""Finish: RINGS measurement and cards of a build whose shards are all there."""
+"""Finish: manifest, RINGS measurement, picture and cards of a build whose shards are complete."""
 
+import logging
+import os
 from pathlib import Path
 from typing import Any, Literal
 
 from graphxai_data.building.cards import write_cards
-from graphxai_data.files.disk import explained_disk_errors
-from graphxai_data.manifest import Manifest
+from graphxai_data.building.staging import ORDER_NAME, Order, difference
+from graphxai_data.building.survey import require_no_problems, survey
+from graphxai_data.building.verify import verify
+from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.files.disk import explained_disk_errors, write_atomically
+from graphxai_data.generators import generator_module
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
+from graphxai_data.manifest import (
+    PICTURE_NAME,
+    RINGS_NAME,
+    Manifest,
+    SourceRecord,
+    shard_names,
+    software_versions,
+)
 from graphxai_data.progress import Progress, no_progress
+from graphxai_data.recipe import Recipe
 from graphxai_data.rings.measure import measure_shards, required_failures
 from graphxai_data.rings.plot import write_measurement
 from graphxai_data.rings.verdict import Measurement
+from graphxai_data.sources import registry
+
+log = logging.getLogger(__name__)
+
+
+def manifest_of(
+    staging: Path, order: Order, plan: Plan, rejected: dict[str, dict[str, int]]
+) -> Manifest:
+    """Return the manifest of the shards in `staging`, after checking them against the plan."""
+    recipe, size = order.recipe, order.shard_size
+    shards = (
+        (staging / name, min(size, order.graphs - i * size), None)
+        for i, name in enumerate(shard_names(-(-order.graphs // size)))
+    )
+    result = survey(
+        shards, recipe, order.seed, plan, usual_sources=order.usual_sources, check_graphs=False
+    )
+    require_no_problems(result.problems, recipe.name, staging)
+    return Manifest(
+        schema_version=SCHEMA_VERSION,
+        dataset=recipe.name,
+        seed=order.seed,
+        graphs=order.graphs,
+        shard_size=size,
+        content_sha256=result.content_sha256,
+        recipe_sha256=recipe.sha256,
+        recipe=recipe.to_dict(),
+        statistics=result.statistics,
+        shards=tuple(result.shards),
+        sources={
+            name: SourceRecord(source.id, source.path.name, source.sha256, rejected[name])
+            for name, source in order.sources.items()
+        },
+        versions=software_versions(),
+    )
+
+
+def measure_principles(staging: Path, manifest: Manifest, order: Order) -> Measurement:
+    """Run the quick RINGS check and write its result into `staging`."""
+    measurement = measure_shards(staging, manifest, order.recipe)
+    failures = _failures_at_full_size(required_failures(measurement, order.recipe), order)
+    require_no_problems(failures, order.recipe.name, staging)
+    write_measurement(staging, measurement)
+    return measurement
+
+
+def draw_classes(staging: Path, order: Order) -> None:
+    """Draw one graph of each class, if the generator can draw its graphs."""
+    generator = generator_module(order.recipe.generator)
+    if not hasattr(generator, "picture"):
+        return
+    records = (r for path in sorted(staging.glob("shard-*.h5")) for r in ShardReader(path))
+    picture = generator.picture(order.recipe.params, records, order.sources)
+    write_atomically(staging / PICTURE_NAME, picture.encode())
+
+
+def write_manifest_and_cards(
+    staging: Path, manifest: Manifest, recipe: Recipe, measurement: Measurement | None
+) -> None:
+    """Write `manifest.json`, `README.md` and `croissant.json`."""
+    manifest.save(staging)
+    # Before the cards, which list every file of the folder.
+    (staging / ORDER_NAME).unlink(missing_ok=True)
+    write_cards(staging, manifest, recipe, measurement)
+
+
+def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:
+    """Return the manifest of an existing build if it is the ordered one and undamaged.
+
+    Its RINGS principles are measured now if `rings` is true and they were not measured before.
+    """
+    manifest = Manifest.load(folder)
+    if other := difference(manifest, order):
+        raise InputError(f"{folder}: holds {other}; remove it or choose another --root")
+    known = registry()
+    sources = {n: s.id if s.id in known else s.path for n, s in order.sources.items()}
+    if problems := verify(folder, sources=sources):
+        more = f" (and {len(problems) - 1} more; `verify` lists all)" if problems[1:] else ""
+        raise DamagedError(problems[0] + more)
+    log.info("%s exists already and is undamaged", folder)
+    if rings and not (folder / RINGS_NAME).exists() and os.access(folder, os.W_OK):
+        _, failures = check_and_write(folder, "quick")
+        if failures := _failures_at_full_size(failures, order):
+            raise CheckFailedError(f"{folder}: {'; '.join(failures)}")
+    return manifest
+
+
+def _failures_at_full_size(failures: list[str], order: Order) -> list[str]:
+    """Return the failures of required principles, or none for a build of fewer graphs."""
+    if failures and order.graphs < order.recipe.params.graphs:
+        log.warning("%s; ignored because the build has fewer graphs than its recipe", failures[0])
+        return []
+    return failures
 
 
 def check_and_write(
@@ -19,13 +129,17 @@ def check_and_write(
     progress: Progress = no_progress,
     **options: Any,
 ) -> tuple[Measurement, list[str]]:
-    """Measure a build, write the result and its card, and say which required principles fail."""
+    """Measure the RINGS principles of a build, and write the result and the cards.
+
+    Returns:
+        The measurement, and a sentence about each required principle that fails.
+    """
     manifest = Manifest.load(folder)
     recipe = manifest.load_recipe()
     if depth == "full":
         options |= {"progress": progress, "resume": folder / ".rings.partial.json"}
-    found = measure_shards(folder, manifest, recipe, depth, seed, **options)
+    measurement = measure_shards(folder, manifest, recipe, depth, seed, **options)
     with explained_disk_errors(folder):
-        write_measurement(folder, found)
-        write_cards(folder, manifest, recipe, found)
-    return found, required_failures(found, recipe)
+        write_measurement(folder, measurement)
+        write_cards(folder, manifest, recipe, measurement)
+    return measurement, required_failures(measurement, recipe)

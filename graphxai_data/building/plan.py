@@ -1,4 +1,4 @@
-"""Plan: class, group and split of every graph, settled before a graph is drawn."""
+"""Plan: class, group and split of every graph, decided before any graph is drawn."""
 
 from dataclasses import replace
 
@@ -17,13 +17,13 @@ from graphxai_data.seeds import rng_for
 def make_plan(
     recipe: Recipe, seed: int, graphs: int, sources: dict[str, Source] | None = None
 ) -> Plan:
-    """Class, group and split of every graph, settled before a graph is drawn.
+    """Return class, group and split of every graph.
 
     Args:
         recipe: of the dataset.
         seed: decides the splits.
-        graphs: how many.
-        sources: needed where classes come with a source.
+        graphs: number of graphs.
+        sources: needed if the classes come from a source, see `plans_from_sources`.
     """
     generator, fractions = generator_module(recipe.generator), recipe.splits.fractions
     draws = rng_for(seed, f"{recipe.name}/splits")
@@ -34,7 +34,7 @@ def make_plan(
             )
         else:
             label, group = generator.plan(recipe.params, graphs)
-            strata = _whole_strata(recipe, graphs)
+            strata = _exact_strata(recipe, graphs)
             split = assign_splits(label if strata is None else strata, group, fractions, draws)
         return Plan(np.arange(graphs, dtype=np.int64), label, group, split)
     except MemoryError:
@@ -44,8 +44,8 @@ def make_plan(
         ) from None
 
 
-def _whole_strata(recipe: Recipe, graphs: int) -> Ints | None:
-    """What every split has its share of beside classes, where those shares are whole numbers."""
+def _exact_strata(recipe: Recipe, graphs: int) -> Ints | None:
+    """Return the generator's strata if every split can have its exact share of each, or None."""
     generator = generator_module(recipe.generator)
     if not hasattr(generator, "strata"):
         return None
@@ -55,14 +55,14 @@ def _whole_strata(recipe: Recipe, graphs: int) -> Ints | None:
 
 
 def plans_from_sources(recipe: Recipe) -> bool:
-    """Whether classes come with a source, so that without it nothing is known of a graph."""
+    """Return whether classes come from a source, so that no plan can be made without it."""
     return hasattr(generator_module(recipe.generator), "plan_from_sources")
 
 
 def read_sources(
     plan: Plan, recipe: Recipe, sources: dict[str, Source], seed: int
 ) -> tuple[Plan, dict[str, dict[str, int]]]:
-    """The plan with what each graph is made from; for each source, what was rejected and why."""
+    """Return the plan with the raw input of each graph, and rejected entries per source."""
     if not sources:
         return plan, {}
     generator = generator_module(recipe.generator)

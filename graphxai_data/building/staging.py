@@ -1,4 +1,4 @@
-"""Order: what is to be built; and what of it is there already, finished or not."""
+"""Staging: the order of a build, and the temporary folder in which its shards are collected."""
 
 import hashlib
 import json
@@ -7,7 +7,6 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphxai_data.building.verify import verify
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import sweep, write_atomically
 from graphxai_data.files.raw import Source
@@ -15,7 +14,6 @@ from graphxai_data.generators import generator_module
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
-from graphxai_data.sources import registry
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +22,7 @@ ORDER_NAME = "order.json"
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be built. Two orders that are equal may share finished shards."""
+    """What to build. Builds of equal orders can share finished shards."""
 
     recipe: Recipe
     sources: dict[str, Source]
@@ -38,7 +36,7 @@ class Order:
         return {name: source.id for name, source in self.sources.items()} == self.recipe.sources
 
     def to_json(self) -> str:
-        """All that decides the bytes of the shards."""
+        """Return everything that decides the bytes of the shards."""
         return json.dumps(
             {
                 "schema_version": SCHEMA_VERSION,
@@ -53,32 +51,29 @@ class Order:
 
 
 def open_staging(folder: Path, order: Order) -> Path:
-    """The folder under its temporary name: an earlier one of the same order, or a new one.
+    """Return the temporary folder of an order, with the shards of an interrupted run if any.
 
-    The name tells the order, so that an unfinished build of something else is left alone.
+    Its name contains a digest of the order: unfinished builds of other orders are left alone.
     """
-    digest = hashlib.sha256(order.to_json().encode()).hexdigest()
+    content = order.to_json().encode()
+    digest = hashlib.sha256(content).hexdigest()
     staging = folder.with_name(f".{folder.name}.{digest[:16]}.partial")
     order_file = staging / ORDER_NAME
-    # The order is taken out before the cards are written, which name every file of a build.
-    finished = (staging / MANIFEST_NAME).is_file() and not order_file.exists()
-    if finished or _is_order(order_file, order):
-        log.info("going on with the unfinished build in %s", staging)
+    # The order file is deleted between manifest and cards, see `write_manifest_and_cards`.
+    has_manifest = (staging / MANIFEST_NAME).is_file() and not order_file.exists()
+    if has_manifest or (order_file.is_file() and order_file.read_bytes() == content):
+        log.info("continuing the unfinished build in %s", staging)
         sweep(staging)
         return staging
     if staging.exists():
         shutil.rmtree(staging)
     staging.mkdir(parents=True)
-    write_atomically(order_file, order.to_json().encode())
+    write_atomically(order_file, content)
     return staging
 
 
-def _is_order(path: Path, order: Order) -> bool:
-    return path.is_file() and path.read_bytes() == order.to_json().encode()
-
-
-def is_made(path: Path, order: Order) -> bool:
-    """Whether an earlier run left this shard, and left it whole: every byte as it was written."""
+def is_whole_shard(path: Path, order: Order) -> bool:
+    """Return whether an earlier run has left this shard, every byte as it was written."""
     if not path.exists():
         return False
     recipe = order.recipe
@@ -92,13 +87,13 @@ def is_made(path: Path, order: Order) -> bool:
             seed=order.seed,
         )
     except DamagedError as error:
-        log.warning("made again: %s", error)
+        log.warning("this shard is made again: %s", error)
         return False
     return True
 
 
 def refuse_foreign(folder: Path) -> None:
-    """An `InputError` if a folder is there that no build has made."""
+    """Raise `InputError` if a folder exists that is not a build."""
     if folder.exists() and not (folder / MANIFEST_NAME).is_file():
         raise InputError(
             f"{folder}: exists but is not a graphxai-data build (no {MANIFEST_NAME} in it); "
@@ -107,32 +102,16 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def difference(manifest: Manifest, order: Order) -> str | None:
-    """How a build is another than the one asked for; None if it is that one."""
-    wanted = {
+    """Return how an existing build differs from an order, or None if it is the same."""
+    expected = {
         "recipe_sha256": order.recipe.sha256,
         "seed": order.seed,
         "graphs": order.graphs,
     }
-    for key, value in wanted.items():
+    for key, value in expected.items():
         if getattr(manifest, key) != value:
             return f"another build ({key} {getattr(manifest, key)}, asked for {value})"
     for name, source in order.sources.items():
         if name not in manifest.sources or manifest.sources[name].sha256 != source.sha256:
             return f"a build from another file for source '{name}'"
     return None
-
-
-def keep_if_same(folder: Path, order: Order) -> Manifest:
-    """The manifest of the build that is there already, if it is the one asked for and whole."""
-    manifest = Manifest.load(folder)
-    if other := difference(manifest, order):
-        raise InputError(f"{folder}: holds {other}; remove it or choose another --root")
-    # The id of a known source; of a user's own file, where it lies.
-    known = registry()
-    sources = {n: s.id if s.id in known else s.path for n, s in order.sources.items()}
-    problems = verify(folder, sources=sources)
-    if problems:
-        more = f" (and {len(problems) - 1} more; `verify` lists all)" if problems[1:] else ""
-        raise DamagedError(problems[0] + more)
-    log.info("%s is there already and whole", folder)
-    return manifest

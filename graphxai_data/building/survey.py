@@ -1,6 +1,7 @@
-"""Is a build what its recipe, seed and plan say? One pass over its shards, in order."""
+"""Survey: one pass over the shards of a build that checks them against recipe, seed and plan."""
 
 import math
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphxai_data.errors import DamagedError
+from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.digest import ArrayDigest, widened
@@ -43,13 +44,13 @@ def survey(
 
     Args:
         shards: path, number of graphs and, where known, SHA-256 of each file, in order.
-        recipe: what they were built from.
-        seed: what they were built from.
-        plan: of all graphs in them; None, where the source it would come from is not here.
-        usual_sources: whether they were made from the recipe's own sources.
-        check_graphs: check the invariants of every graph; not needed where they have just been.
+        recipe: of the build.
+        seed: of the build.
+        plan: of all graphs; None if it depends on a source that is not available.
+        usual_sources: whether the build was made from the recipe's own sources.
+        check_graphs: check the invariants of every graph; not needed right after a build.
     """
-    found = Survey()
+    result = Survey()
     digest, statistics = ArrayDigest(), Statistics()
     first = 0
     for path, graphs, file_sha256 in shards:
@@ -62,25 +63,37 @@ def survey(
                 problems = check_columns(shard.columns, shard.schema) or generator_module(
                     recipe.generator
                 ).check(recipe.params, shard.columns)
-            found.problems += [f"{path}: {problem}" for problem in problems]
-            if not found.problems:
-                found.shards.append(shard_entry(shard))
+            result.problems += [f"{path}: {problem}" for problem in problems]
+            if not result.problems:
+                result.shards.append(shard_entry(shard))
                 digest.update(widened(shard.columns))
                 statistics.update(shard.columns)
         except DamagedError as error:
-            found.problems.append(str(error))
+            result.problems.append(str(error))
         first += graphs
     if plan is not None:
-        found.problems += _torn_groups(plan)
-    if not found.problems:
-        found.content_sha256 = digest.hexdigest()
-        found.statistics = statistics.to_dict()
-        found.problems += check_expected(recipe, found.statistics, statistics.graphs, usual_sources)
-    return found
+        result.problems += _split_groups(plan)
+    if not result.problems:
+        result.content_sha256 = digest.hexdigest()
+        result.statistics = statistics.to_dict()
+        result.problems += check_expected(
+            recipe, result.statistics, statistics.graphs, usual_sources
+        )
+    return result
+
+
+def require_no_problems(problems: list[str], dataset: str, staging: Path | None = None) -> None:
+    """Delete `staging` and raise `CheckFailedError` if there are problems."""
+    if not problems:
+        return
+    if staging:
+        shutil.rmtree(staging)
+    more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
+    raise CheckFailedError(f"{dataset}: nothing published; {'; '.join(problems[:3])}{more}")
 
 
 def shard_entry(shard: ShardReader) -> ShardEntry:
-    """What a manifest says of a shard."""
+    """Return the entry of a shard in the manifest."""
     return ShardEntry(
         shard.path.name, shard.sha256, len(shard), shard.file_sha256, shard.file_crc32
     )
@@ -89,7 +102,7 @@ def shard_entry(shard: ShardReader) -> ShardEntry:
 def _problems_of_shard(
     shard: ShardReader, recipe: Recipe, seed: int, plan: Plan | None, first: int
 ) -> list[str]:
-    """What of a shard is not as its place in the build demands."""
+    """Return where a shard disagrees with the recipe, the seed, or its part of the plan."""
     identity = {"dataset": recipe.name, "recipe_sha256": recipe.sha256, "seed": seed}
     problems = [
         f"{key} {shard.identity[key]}, expected {value}"
@@ -106,10 +119,10 @@ def _problems_of_shard(
 def check_expected(
     recipe: Recipe, statistics: dict[str, Any], graphs: int, usual_sources: bool
 ) -> list[str]:
-    """Statistics outside their recipe's tolerance, which widens for fewer graphs as noise does.
+    """Return the statistics outside the recipe's tolerance, which is wider for fewer graphs.
 
-    Of graphs made from other sources than the recipe's, only the rationale's size is known; of some
-    graphs of a fixed set nothing is.
+    With sources other than the recipe's, only the size of the rationale is expected. A part of a
+    fixed set of graphs has no expectations.
     """
     given = getattr(generator_module(recipe.generator), "GIVEN", False)
     if given and graphs != recipe.params.graphs:
@@ -132,13 +145,14 @@ def _differences_from_plan(columns: Columns, plan: Plan, first: int) -> list[str
     if not np.array_equal(columns["graph_id"], plan.index):
         return [f"does not hold graphs {first} to {first + len(plan.index) - 1}: a swapped shard?"]
     findings = Findings(columns)
-    findings.require(columns["y"] == plan.label, "its class is not what the plan gave it")
+    findings.require(columns["y"] == plan.label, "its class is not the plan's")
     findings.require(columns["group"] == plan.group, "its group is not the plan's")
     findings.require(columns["split"] == plan.split, "its split is not the plan's")
     return findings.problems
 
 
-def _torn_groups(plan: Plan) -> list[str]:
-    homes = np.unique(plan.group * 4 + plan.split) // 4
-    torn = homes[1:][homes[1:] == homes[:-1]]
-    return [f"group {int(torn[0])} has graphs in two splits"] if len(torn) else []
+def _split_groups(plan: Plan) -> list[str]:
+    """Return a sentence about the first group with graphs in more than one split."""
+    groups = np.unique(plan.group * 4 + plan.split) // 4
+    repeated = groups[1:][groups[1:] == groups[:-1]]
+    return [f"group {int(repeated[0])} has graphs in two splits"] if len(repeated) else []

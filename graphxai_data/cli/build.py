@@ -57,8 +57,7 @@ def build(
     from graphxai_data.manifest import reference_digest
     from graphxai_data.remote import RemoteBuild
 
-    title = f"Building {name}"
-    with progress_bar(title, "graphs") as progress:
+    with progress_bar(f"building {name}", "graphs") as progress:
         manifest = run_build(
             name,
             seed=seed,
@@ -69,7 +68,7 @@ def build(
             shard_size=shard_size,
             rings=not no_rings,
             sources=sources,
-            progress=lambda done, total: progress(done, total, title),
+            progress=progress,
         )
     folder = inside(root, manifest.dataset, f"seed-{manifest.seed}")
     copy = RemoteBuild(folder).folder if is_url(folder) else folder

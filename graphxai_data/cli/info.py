@@ -55,7 +55,7 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
         }
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
-    from graphxai_data.building.card import class_rows, rejected_lines, statistics_rows
+    from graphxai_data.building.cards import class_rows, rejected_lines, statistics_rows
     from graphxai_data.drawing.terminal import bar
     from graphxai_data.graphs.record import SPLIT_NAMES
 
@@ -77,7 +77,7 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
 
 def show_rings(recipe: "Recipe", found: "Measurement | None") -> None:
     """Print what was measured of the RINGS principles."""
-    from graphxai_data.building.card import rings_rows
+    from graphxai_data.building.cards import rings_rows
 
     print_table(("RINGS principle", "the paper", "measured", "why"), rings_rows(recipe, found))
 

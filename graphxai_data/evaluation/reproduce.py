@@ -201,9 +201,9 @@ def _open_datasets(
         graphs = spend.graphs.get(name, recipe.params.graphs)
         theirs = {key: path for key, path in sources.items() if key in recipe.sources}
 
-        def progress(done: int, total: int, name: str = name) -> None:
+        def progress(done: int, total: int, what: str) -> None:
             if told:
-                told(f"building {name}", done, total, math.nan)
+                told(what, done, total, math.nan)
 
         try:
             if not is_built(root, name, 0):

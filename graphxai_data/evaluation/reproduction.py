@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from graphxai_data.building.card import markdown_table
+from graphxai_data.building.cards import markdown_table
 from graphxai_data.evaluation.tables import number, with_deviation
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
-from graphxai_data.building.card import (
+from graphxai_data.building.cards import (
     again_words,
     class_rows,
     classes_of_nodes,

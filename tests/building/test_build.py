@@ -120,20 +120,19 @@ def test_a_single_graph_can_be_built(tmp_path: Path) -> None:
 
 
 def test_progress_runs_from_zero_to_all(tmp_path: Path) -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, str]] = []
     build(
         "ba2motif", root=tmp_path, graphs=30, shard_size=10, engine="serial",
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda *report: seen.append(report),
     )  # fmt: skip
-    assert seen == [(0, 30), (10, 30), (20, 30), (30, 30)]
+    assert seen == [(done, 30, "building ba2motif") for done in (0, 10, 20, 30)]
 
 
 SLOW_BUILD = """
 import sys, time
-import graphxai_data.building.build as _
 from graphxai_data.building.build import build
 build("ba2motif", root=sys.argv[1], graphs=400, shard_size=10, engine="serial",
-      progress=lambda done, total: (print(done, flush=True), time.sleep(0.05)))
+      progress=lambda done, *_: (print(done, flush=True), time.sleep(0.05)))
 """
 
 
@@ -153,7 +152,7 @@ def test_after_kill_9_a_build_goes_on_and_ends_with_the_same_digest(tmp_path: Pa
     seen: list[int] = []
     resumed = build(
         "ba2motif", root=tmp_path / "killed", graphs=400, shard_size=10, engine="serial",
-        progress=lambda done, total: seen.append(done),
+        progress=lambda done, *_: seen.append(done),
     )  # fmt: skip
     assert seen[0] == 10 * len(kept)
     assert resumed == whole
@@ -165,7 +164,7 @@ def test_after_kill_9_a_build_goes_on_and_ends_with_the_same_digest(tmp_path: Pa
 def _interrupted(root: Path, graphs: int) -> Path:
     """An unfinished build with two of its shards of ten graphs."""
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, what: str) -> None:
         if done == 20:
             raise KeyboardInterrupt
 
@@ -239,7 +238,7 @@ def test_paths_with_spaces_and_other_letters_work(tmp_path: Path) -> None:
 
 
 def test_a_second_build_at_the_same_time_is_refused(tmp_path: Path) -> None:
-    def build_again(done: int, total: int) -> None:
+    def build_again(done: int, total: int, what: str) -> None:
         build("ba2motif", root=tmp_path, graphs=20, engine="serial")
 
     with pytest.raises(InputError, match="another process is building here"):

@@ -181,7 +181,7 @@ def kill_a_worker(local_cluster: LocalCluster) -> Iterator[Callable[[], None]]:
 def test_a_worker_killed_in_mid_build_changes_nothing(
     local_cluster: LocalCluster, kill_a_worker: Callable[[], None], tmp_path: Path
 ) -> None:
-    def progress(done: int, total: int) -> None:
+    def progress(done: int, total: int, what: str) -> None:
         if done >= 200:
             kill_a_worker()
 

@@ -88,19 +88,19 @@ def test_every_truncated_length_is_named(golden: tuple[Path, str], tmp_path: Pat
 LEFT_OVER = """
 import random, sys
 from pathlib import Path
-from graphxai_data.building.staging import Order, is_made
+from graphxai_data.building.staging import Order, is_whole_shard
 from graphxai_data.recipe import Recipe
 path, begin, step = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 order = Order(Recipe.load("ba2motif"), {}, 0, 40, 10)
 whole = path.read_bytes()
-assert is_made(path, order)
+assert is_whole_shard(path, order)
 draws = random.Random(begin)
 done = 0
 for at in range(begin, len(whole), step):
     image = bytearray(whole)
     image[at] ^= 1 << draws.randrange(8)
     path.write_bytes(image)
-    assert not is_made(path, order), at
+    assert not is_whole_shard(path, order), at
     done += 1
 print(done)
 """
@@ -119,10 +119,10 @@ def test_a_left_over_shard_with_any_wrong_bit_is_not_taken_for_whole(
 
 
 @pytest.mark.parametrize("what", ["header", "data", "attribute", "structure"])
-def test_a_damaged_left_over_shard_is_made_again_and_the_others_are_kept(
+def test_a_damaged_left_over_shard_is_whole_shard_again_and_the_others_are_kept(
     golden: tuple[Path, str], tmp_path: Path, what: str
 ) -> None:
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, what: str) -> None:
         if done == 30:
             raise KeyboardInterrupt
 

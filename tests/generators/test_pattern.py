@@ -156,6 +156,6 @@ def test_classes_of_nodes_are_loaded_and_learned(root: Path, tmp_path: Path) -> 
 
 def test_the_card_says_that_classes_are_of_nodes(root: Path) -> None:
     card = (root / "pattern" / "seed-0" / "README.md").read_text()
-    assert "Classes are of nodes, and counted in nodes." in card
+    assert "Nodes have classes, so nodes are counted." in card
     assert "| graphs | 200 | 40 | 40 | 280 |" in card
     assert "none is known: no explanation can be scored here" in card

@@ -3,21 +3,21 @@ from pathlib import Path
 from graphxai_data.building.build import build
 
 
-def test_the_card_shows_what_was_built_beside_the_paper(reference_root: Path) -> None:
+def test_the_card_shows_what_was_built_next_to_the_paper(reference_root: Path) -> None:
     card = (reference_root / "dihalo/seed-0/README.md").read_text()
-    assert "| nodes a graph, mean | 51.56 | 51.65 (paper) | ± 0.5 |" in card
+    assert "| nodes per graph, mean | 51.56 | 51.65 (paper) | ± 0.5 |" in card
     assert "| 0: Cl ortho | 800 | 100 | 100 | 1000 |" in card
     assert "(classes.svg)" in card
     assert "zinc-clean-leads.smi.gz" in card
     assert "| P1, structural necessity | holds | pass (quick) | separably above" in card
 
 
-def test_the_card_of_a_users_pool_says_what_else_is_needed(tmp_path: Path) -> None:
+def test_the_card_of_a_build_from_a_users_file_says_that_the_file_is_needed(tmp_path: Path) -> None:
     molecules = [f"{'C' * i}NC(=O)c1ccc(OC)c(C(=O)NCCCC)c1" for i in range(1, 12)]
     pool = tmp_path / "mine.smi"
     pool.write_text("\n".join([*molecules, *["not a molecule"] * 300]))
     build("dihalo", root=tmp_path, graphs=9, sources={"zinc": pool}, engine="serial")
     card = (tmp_path / "dihalo/seed-0/README.md").read_text()
     assert "mine.smi" in card
-    assert "passed over: SMILES does not parse" in card
+    assert "rejected: SMILES does not parse" in card
     assert "and the file above as `--source`" in card
