@@ -1,0 +1,91 @@
+"""The model card of a shipped reference model: its use, its training data and its scores."""
+
+from graphxai_data.training.checkpoint import Card
+
+_KINDS = {
+    "bcos-gin": "B-cos GIN: each logit is an exact sum over the node features and a fixed bias",
+    "bcos-gine": "B-cos GINE: each logit is an exact sum over the node features and a fixed bias",
+    "gin": "GIN with ReLU, the twin of the B-cos GIN: same depth, width and readout",
+    "gine": "GINE with ReLU, the twin of the B-cos GINE: same depth, width and readout",
+}
+# What a user of the model has to know about the dataset.
+_LIMITS = {
+    "ba2motif": "The classes can be told apart without any edge (`graphxai-data rings` measures "
+    "it): a good score here does not show that a model reads structure.",
+    "dihalo": "Closeness to a halogen, a rule that looks at no model, explains about as well as "
+    "the B-cos map. Compare with it, and use `dihalo-decoy` where that matters.",
+    "mnist75sp-r23": "The superpixels without ink show the digit as well, so a map may rightly "
+    "point at them. The rationale is the ink, and sorting superpixels by intensity finds it "
+    "perfectly.",
+}
+_CLASSES = {"ba2motif": "BA2Motif", "dihalo": "DiHaloBenzene", "mnist75sp-r23": "MNIST75sp"}
+_VARIANTS = {"mnist75sp-r23": ', variant="r23"'}
+# Where the raw data have a licence of their own.
+_DATA_LICENCES = {"mnist75sp-r23": " The images it was trained on, MNIST, are CC BY-SA 3.0."}
+_SCORES = {
+    "accuracy": "accuracy",
+    "f1": "macro F1",
+    "loss": "loss",
+    "jaccard": "Jaccard@k of its contribution map",
+    "auroc": "node AUROC of its contribution map",
+}
+_TEXT = """\
+# {name}
+
+{kind}. {shape.classes} classes, {shape.in_features} node features. Seed {card.seed} of the \
+default configuration, not selected by its scores: `docs/results.md` has the scores of five seeds.
+
+```python
+from graphxai_data import {names}
+
+dataset = {dataset}("data"{variant})
+model = load_model("{name}", dataset)
+{use}
+```
+
+## Scores on test graphs
+
+| | |
+| --- | --- |
+{table}
+
+## Training data
+
+`{data.dataset}`, seed {data.seed}, content SHA-256 `{data.content_sha256}`, as \
+`graphxai-data build {data.dataset}` makes it. Weights were selected on validation graphs. \
+Train it again with `graphxai-data train {data.dataset} --model {card.model} --seed {card.seed} \
+--threads {card.run[threads]}`; `model.toml` has every setting.
+
+## Intended use and limits
+
+A reference for comparing explainers, and a way to try the package. Not for decisions about \
+molecules or images: the model knows nothing but this dataset.
+
+{limits}
+
+Licence: MIT, like the package.{data_licence}
+"""
+
+
+def model_card(name: str, card: Card) -> str:
+    """Return the card of the model `name` as Markdown."""
+    data, scores, dataset = card.data, card.scores["test"], _CLASSES[card.data.dataset]
+    names, use = f"{dataset}, explain, load_model", "explain(model, dataset[0]).node_scores"
+    use += "  # what each node contributes"
+    if not card.model.startswith("bcos"):
+        names = f"{dataset}, load_model"
+        use = "logits = model(dataset[0].x, dataset[0].edge_index, dataset[0].edge_attr)"
+    return _TEXT.format(
+        name=name,
+        card=card,
+        data=data,
+        shape=card.shape,
+        kind=_KINDS[card.model],
+        names=names,
+        use=use,
+        dataset=dataset,
+        variant=_VARIANTS.get(data.dataset, ""),
+        table="\n".join(f"| {_SCORES[k]} | {scores[k]:.4f} |" for k in _SCORES if k in scores),
+        limits=_LIMITS[data.dataset],
+        data_licence=_DATA_LICENCES.get(data.dataset, ""),
+    )
