@@ -1,14 +1,9 @@
 """Columns: many graphs as concatenated arrays with pointers, no object per graph.
 
-For g graphs with N nodes and M directed edges in all:
-
-- of a graph: `graph_id`, `group`, `y` [g] i64; `split` [g] u8; `node_ptr`, `edge_ptr` [g+1] i64
-- of a node: `x` [N] u8 (one-hot class ids), [N, k] u8 (k of them side by side) or [N, p] f32;
-  `node_mask` [N] bool, where a rationale is known; `node_y` [N] u8, where nodes have classes
-  (`y` is 0 then)
-- of an edge: `edge_index` [2, M] i64 (node ids within the graph); `edge_mask` [M] bool, where a
-  rationale is known; `edge_attr` [M] u8 or [M, q] f32, where the dataset has edge features
-- a dataset's own fields: rows of a node or a graph; text as UTF-8 bytes with pointers `<name>_ptr`
+`Schema.columns` declares the arrays. For g graphs with N nodes and M directed edges in total, an
+array has one row per graph [g], node [N] or edge [M]; `edge_index` is [2, M], with node ids within
+the graph. `node_ptr`, `edge_ptr` and, for each text, `<name>_ptr` [g+1] int64 say where the rows of
+each graph begin and end.
 """
 
 from collections.abc import Sequence
@@ -19,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError
-from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import RECORD_FIELDS, Column, Feature, GraphRecord, Schema
 
 Columns = dict[str, npt.NDArray[Any]]
 Ints = npt.NDArray[np.int64]
@@ -28,93 +23,76 @@ Ints = npt.NDArray[np.int64]
 def pack(
     records: Sequence[GraphRecord], schema: Schema, graph_id: Ints, split: npt.NDArray[np.uint8]
 ) -> Columns:
-    """Concatenate records; their order, and `graph_id` and `split` [g], belong together."""
+    """Concatenate records; `graph_id` and `split` [g] are in the same order."""
+    given: dict[str, Any] = {"graph_id": graph_id, "split": split}
     columns: Columns = {
         "node_ptr": pointers([r.num_nodes for r in records]),
         "edge_ptr": pointers([r.edge_index.shape[1] for r in records]),
-        "x": _compact(_stack([r.x for r in records], schema.node_features), schema.node_features),
-        "edge_index": np.concatenate(
-            [np.empty((2, 0), np.int64), *(r.edge_index for r in records)], axis=1
-        ),
-        "y": np.array([r.y for r in records], np.int64),
-        "split": np.asarray(split, np.uint8),
-        "graph_id": np.asarray(graph_id, np.int64),
-        "group": np.array([r.group for r in records], np.int64),
     }
-    if schema.edge_features is not None:
-        stacked = _stack(_all(records, "edge_attr"), schema.edge_features)
-        columns["edge_attr"] = _compact(stacked, schema.edge_features)
-    if schema.has_rationale:
-        for name in ("node_mask", "edge_mask"):
-            columns[name] = np.concatenate([np.empty(0, bool), *_all(records, name)])
-    if schema.task == "node":
-        columns["node_y"] = np.concatenate([np.empty(0, np.uint8), *_all(records, "node_y")])
-    for extra in schema.extras:
-        columns |= pack_extra(extra, [r.meta[extra.name] for r in records])
+    for column in schema.columns():
+        name = column.name
+        if name in given:
+            values: Sequence[Any] = given[name]
+        elif name in RECORD_FIELDS:
+            values = [getattr(record, name) for record in records]
+        else:
+            values = [record.meta[name] for record in records]
+        if any(value is None for value in values):
+            raise CheckFailedError(f"a record has no {name}, but its schema says that all have")
+        columns |= _pack_column(column, values)
     return columns
 
 
-def _all(records: Sequence[GraphRecord], name: str) -> list[npt.NDArray[Any]]:
-    found = [getattr(record, name) for record in records]
-    if any(array is None for array in found):
-        raise CheckFailedError(f"a record has no {name}, but its schema says that all have")
-    return found
-
-
-def pack_extra(extra: Extra, values: Sequence[Any]) -> Columns:
-    """The array, or the two arrays of a text, that hold one value for each graph."""
-    if extra.level == "text":
+def _pack_column(column: Column, values: Sequence[Any]) -> Columns:
+    """Return the array, or the two arrays of a text, with one value per graph."""
+    if column.level == "text":
         texts = [value.encode() for value in values]
         return {
-            extra.name: np.frombuffer(b"".join(texts), np.uint8),
-            f"{extra.name}_ptr": pointers([len(text) for text in texts]),
+            column.name: np.frombuffer(b"".join(texts), np.uint8),
+            f"{column.name}_ptr": pointers([len(text) for text in texts]),
         }
-    join = np.concatenate if extra.level == "node" else np.stack
-    return {extra.name: join([np.asarray(value, extra.dtype) for value in values])}
+    if column.level == "graph":
+        return {column.name: np.array(values, column.dtype).reshape(len(values), *column.shape)}
+    rows = column.expanded
+    arrays = [np.empty(rows.array_shape(0), rows.dtype)]  # so that no graphs give an empty array
+    arrays += [np.asarray(value, rows.dtype) for value in values]
+    joined = np.concatenate(arrays, axis=column.axis)
+    return {column.name: joined if column.feature is None else _compact(joined, column.feature)}
 
 
 def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
-    """The i-th graph as a record of its own."""
-    nodes = slice(*columns["node_ptr"][i : i + 2].tolist())
-    edges = slice(*columns["edge_ptr"][i : i + 2].tolist())
-    meta: dict[str, Any] = {
-        "graph_id": int(columns["graph_id"][i]),
-        "split": int(columns["split"][i]),
-    }
-    for extra in schema.extras:
-        array = columns[extra.name]
-        if extra.level == "text":
-            begin, end = columns[f"{extra.name}_ptr"][i : i + 2]
-            meta[extra.name] = array[begin:end].tobytes().decode()
-        else:
-            meta[extra.name] = array[nodes] if extra.level == "node" else array[i]
-    return GraphRecord(
-        x=expand(columns["x"][nodes], schema.node_features),
-        edge_index=columns["edge_index"][:, edges].astype(np.int64),
-        y=int(columns["y"][i]),
-        node_mask=columns["node_mask"][nodes].astype(bool) if schema.has_rationale else None,
-        edge_mask=columns["edge_mask"][edges].astype(bool) if schema.has_rationale else None,
-        group=int(columns["group"][i]),
-        edge_attr=None
-        if schema.edge_features is None
-        else expand(columns["edge_attr"][edges], schema.edge_features),
-        node_y=columns["node_y"][nodes] if schema.task == "node" else None,
-        meta=meta,
-    )
+    """Return the i-th graph as a record of its own."""
+    values = {column.name: _value(columns, column, i) for column in schema.columns()}
+    known = {name: values.pop(name, None) for name in RECORD_FIELDS}
+    return GraphRecord(**known, meta=values)
+
+
+def _value(columns: Columns, column: Column, i: int) -> Any:
+    array = columns[column.name]
+    if column.pointer is None:
+        return array[i] if column.shape else array[i].item()
+    first, last = columns[column.pointer][i : i + 2].tolist()
+    rows = array[:, first:last] if column.axis else array[first:last]
+    if column.level == "text":
+        return rows.tobytes().decode()
+    return rows.astype(column.dtype) if column.feature is None else expand(rows, column.feature)
 
 
 def expand(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.float32]:
-    """[rows, width] float32 from what is stored."""
+    """Return [rows, width] float32 from the stored rows; IndexError if a class id is too large."""
     if feature.encoding == "dense":
         return stored.astype(np.float32)
-    if feature.encoding == "multihot":
-        parts = [one_hot(ids, width) for ids, width in zip(stored.T, feature.widths, strict=True)]
-        return np.concatenate(parts, axis=1)
-    return one_hot(stored, feature.width)
+    if feature.encoding == "onehot":
+        return one_hot(stored, feature.width)
+    if (stored >= np.array(feature.widths)).any():
+        raise IndexError(f"a class id is not within the widths {feature.widths}")
+    rows = np.zeros((len(stored), feature.width), np.float32)
+    np.put_along_axis(rows, stored + np.cumsum([0, *feature.widths[:-1]]), 1, axis=1)
+    return rows
 
 
 def one_hot(ids: npt.NDArray[Any], width: int) -> npt.NDArray[np.float32]:
-    """[rows, width] float32 with a one in the column of each id."""
+    """Return [rows, width] float32 with a one in the column of each id."""
     rows: npt.NDArray[np.float32] = _identity(width)[ids]
     return rows
 
@@ -125,17 +103,17 @@ def _identity(width: int) -> npt.NDArray[np.float32]:
 
 
 def graph_of_node(columns: Columns) -> Ints:
-    """[N] position in the shard of each node's graph."""
+    """Return [N] the position in the shard of each node's graph."""
     return _owner(columns["node_ptr"])
 
 
 def graph_of_edge(columns: Columns) -> Ints:
-    """[M] position in the shard of each edge's graph."""
+    """Return [M] the position in the shard of each edge's graph."""
     return _owner(columns["edge_ptr"])
 
 
 def global_edges(columns: Columns) -> Ints:
-    """[2, M] edge ends as rows of the concatenated node arrays."""
+    """Return [2, M] the ends of edges as rows of the concatenated node arrays."""
     offset = columns["node_ptr"][:-1].astype(np.int64)[graph_of_edge(columns)]
     ends: Ints = columns["edge_index"].astype(np.int64) + offset
     return ends
@@ -146,12 +124,8 @@ def _owner(ptr: npt.NDArray[Any]) -> Ints:
 
 
 def pointers(lengths: "Sequence[int] | Ints") -> Ints:
-    """[g+1] where each graph's rows begin, and where the last one's end."""
+    """Return [g+1] where each graph's rows begin, and where the last one's end."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-
-
-def _stack(rows: Sequence[npt.NDArray[np.float32]], feature: Feature) -> npt.NDArray[np.float32]:
-    return np.concatenate([np.empty((0, feature.width), np.float32), *rows])
 
 
 def _compact(rows: npt.NDArray[np.float32], feature: Feature) -> npt.NDArray[Any]:

@@ -14,7 +14,7 @@ from graphxai_data.graphs.columns import (
     graph_of_node,
     pack,
 )
-from graphxai_data.graphs.record import Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import RECORD_FIELDS, Feature, GraphRecord, Schema
 
 
 class Findings:
@@ -61,31 +61,19 @@ def check_record(record: GraphRecord, schema: Schema) -> list[str]:
 
 
 def wrong_shape(record: GraphRecord, schema: Schema) -> str | None:
-    """Which array of a record has another type or shape than its schema and its graph demand."""
-    nodes, edges = len(record.x), record.edge_index.shape[-1]
-    edge_width = schema.edge_features.width if schema.edge_features else 0
-    has = {
-        "edge_attr": schema.edge_features is not None,
-        "node_mask": schema.has_rationale,
-        "edge_mask": schema.has_rationale,
-        "node_y": schema.task == "node",
-    }
-    for name, dtype, shape in (
-        ("x", np.float32, (nodes, schema.node_features.width)),
-        ("edge_index", np.int64, (2, edges)),
-        ("edge_attr", np.float32, (edges, edge_width)),
-        ("node_mask", np.bool_, (nodes,)),
-        ("edge_mask", np.bool_, (edges,)),
-        ("node_y", np.uint8, (nodes,)),
-    ):
-        array = getattr(record, name)
-        if array is None and not has.get(name, True):
-            continue
-        if not has.get(name, True):
+    """Return which array of a record has not the type or shape that its schema demands."""
+    declared = {column.name: column.expanded for column in schema.columns()}
+    rows = {"node": len(record.x), "edge": record.edge_index.shape[-1]}
+    for name in RECORD_FIELDS:
+        array, column = getattr(record, name), declared.get(name)
+        if column is None and array is not None:
             return f"has {name}, but its schema says that no graph has"
+        if column is None or column.level == "graph":
+            continue
+        dtype, shape = np.dtype(column.dtype), column.array_shape(rows[column.level])
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != shape:
-            found = f"{getattr(array, 'dtype', type(array))} {getattr(array, 'shape', '')}"
-            return f"{name} is {found}, expected {np.dtype(dtype)} {shape}"
+            got = f"{getattr(array, 'dtype', type(array))} {getattr(array, 'shape', '')}"
+            return f"{name} is {got}, expected {dtype} {shape}"
     return None
 
 

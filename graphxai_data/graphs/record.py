@@ -1,8 +1,8 @@
 """GraphRecord: one graph with its label and its ground truth; Schema: what all graphs share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,15 @@ from graphxai_data.errors import CheckFailedError
 SPLIT_NAMES = ("train", "valid", "test")
 
 Encoding = Literal["onehot", "multihot", "dense"]
-Level = Literal["node", "graph", "text"]
+Level = Literal["node", "edge", "graph", "text"]
 
 
 @dataclass(frozen=True)
 class Feature:
     """How one feature matrix looks in memory ([rows, width] float32) and on disk.
 
-    A one-hot row is stored as its class id in one byte; a multi-hot row, several one-hot ones side
-    by side of given `widths`, as one byte each; a dense row as it is.
+    A one-hot row is stored as its class id in one byte. A multi-hot row is several one-hot rows of
+    given `widths` next to each other, one byte each. A dense row is stored as it is.
     """
 
     width: int
@@ -39,25 +39,63 @@ class Feature:
 
     @classmethod
     def multihot(cls, widths: Sequence[int]) -> "Feature":
-        """Several one-hot features of these widths side by side."""
+        """Return several one-hot features of these widths next to each other."""
         return cls(sum(widths), "multihot", tuple(widths))
+
+    @property
+    def stored(self) -> tuple[str, tuple[int, ...]]:
+        """Type and shape of one row on disk."""
+        if self.encoding == "dense":
+            return "<f4", (self.width,)
+        return "|u1", (len(self.widths),) if self.widths else ()
 
 
 @dataclass(frozen=True)
-class Extra:
-    """A field that one dataset has beside the usual ones, such as the SMILES of a molecule.
+class Column:
+    """One array of a shard: the values of one field, graph after graph.
 
     Attributes:
-        name: of the array, and of the record's entry in `meta`.
-        level: one row for each "node" or "graph"; "text" is one string a graph.
-        dtype: of the array, as NumPy writes it.
-        shape: of one row.
+        name: of the array. A dataset's own field has this name in a record's `meta`.
+        level: one row per "node", "edge" or "graph"; "text" is one string per graph, as UTF-8.
+        dtype: of the array on disk, as NumPy writes it.
+        shape: of one row on disk.
+        feature: the encoding of the rows, for `x` and `edge_attr`.
+        axis: along which graphs follow each other; 1 for `edge_index` [2, M].
     """
 
     name: str
     level: Level
     dtype: str = "|u1"
     shape: tuple[int, ...] = ()
+    feature: Feature | None = None
+    axis: int = 0
+
+    def __post_init__(self) -> None:
+        if self.level not in get_args(Level):
+            raise ValueError(f"array '{self.name}' is of an unknown level {self.level!r}")
+        if self.level == "text" and (self.dtype, self.shape) != ("|u1", ()):
+            raise ValueError(f"array '{self.name}' is text, but not stored as single bytes")
+
+    @property
+    def pointer(self) -> str | None:
+        """The array of where each graph's rows begin; None if every graph has one row."""
+        if self.level == "graph":
+            return None
+        return f"{self.name if self.level == 'text' else self.level}_ptr"
+
+    @property
+    def expanded(self) -> "Column":
+        """The same column as a record has it, with features as float32."""
+        if self.feature is None:
+            return self
+        return replace(self, dtype="<f4", shape=(self.feature.width,), feature=None)
+
+    def array_shape(self, rows: int) -> tuple[int, ...]:
+        """Return the shape of the array with this many rows."""
+        return (*self.shape, rows) if self.axis else (rows, *self.shape)
+
+
+Extra = Column
 
 
 @dataclass(frozen=True)
@@ -68,17 +106,39 @@ class Schema:
         node_features: of `x`.
         edge_features: of `edge_attr`, or None where edges have none.
         num_classes: of graphs, or of nodes.
-        extras: the dataset's own fields.
-        has_rationale: whether it is known which nodes and edges a class was made by.
+        extras: the dataset's own fields, such as the SMILES of a molecule; in the order of names.
+        has_rationale: whether the nodes and edges that make the class are known.
         task: "graph" where graphs have classes, "node" where nodes have.
     """
 
     node_features: Feature
     edge_features: Feature | None
     num_classes: int
-    extras: tuple[Extra, ...] = ()
+    extras: tuple[Column, ...] = ()
     has_rationale: bool = True
     task: Literal["graph", "node"] = "graph"
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return all arrays of a shard but the pointers, which each `Column.pointer` names.
+
+        This is the only declaration of the layout: packing, checks, shards and datasets follow it.
+        """
+        x, edge_attr = self.node_features, self.edge_features
+        columns = [
+            Column("graph_id", "graph", "<i8"),
+            Column("group", "graph", "<i8"),
+            Column("split", "graph"),
+            Column("y", "graph", "<i8"),
+            Column("x", "node", *x.stored, feature=x),
+            Column("edge_index", "edge", "<i8", (2,), axis=1),
+        ]
+        if edge_attr is not None:
+            columns.append(Column("edge_attr", "edge", *edge_attr.stored, feature=edge_attr))
+        if self.has_rationale:
+            columns += [Column("node_mask", "node", "|b1"), Column("edge_mask", "edge", "|b1")]
+        if self.task == "node":
+            columns.append(Column("node_y", "node"))
+        return (*columns, *self.extras)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,6 +179,9 @@ class GraphRecord:
     def num_nodes(self) -> int:
         """Number of nodes, isolated ones included."""
         return len(self.x)
+
+
+RECORD_FIELDS = tuple(entry.name for entry in fields(GraphRecord) if entry.name != "meta")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,8 +1,8 @@
 """Shards: graphs as HDF5 files that any language can read, and their digests.
 
-A shard is a flat HDF5 file with the arrays of `columns.py`, contiguous and uncompressed; the node
-ids of edges take the smallest unsigned type that holds them. Neither timestamps nor anything else
-but the data go in, so equal graphs give equal files.
+A shard is a flat HDF5 file with the arrays that `Schema.columns` declares, contiguous and
+uncompressed; the node ids of edges take the smallest unsigned type that holds them. There are no
+timestamps, so equal graphs give equal files.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from graphxai_data.graphs.columns import Columns, pack, unpack
 from graphxai_data.graphs.digest import shard_digest
 from graphxai_data.graphs.invariants import check_columns, wrong_shape
 from graphxai_data.graphs.layout import USUAL, layout_problem
-from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Level, Schema
+from graphxai_data.graphs.record import Column, Feature, GraphRecord, Level, Schema
 
 SCHEMA_VERSION = 1
 
@@ -38,10 +38,10 @@ _CLOSE_AT_ONCE.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
 
 
 class ShardWriter:
-    """Collects records and publishes them as one shard when the `with` block ends well.
+    """Collects records and publishes them as one shard at the end of the `with` block.
 
-    After an exception, or if a graph is not valid, nothing is written: a file under `path` is
-    always a whole shard.
+    After an exception, or if a graph is not valid, nothing is written: a file at `path` is always a
+    whole shard.
     """
 
     def __init__(
@@ -85,49 +85,50 @@ class ShardWriter:
 
 
 def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
-    """The HDF5 file image of a shard.
+    """Return the content of a shard's HDF5 file.
 
     Args:
         columns: the graphs.
-        schema: what they have in common.
+        schema: of the graphs.
         identity: `dataset`, `recipe_sha256` and `seed`, stored as file attributes.
     """
     stored = {name: _little_endian(array) for name, array in _narrowed(columns).items()}
-    # Not the "core" driver's file image: HDF5 1.14.2 and older give it with a wrong checksum.
+    # Not the "core" driver's file image, which has a wrong checksum in HDF5 1.14.2 and older.
     buffer = io.BytesIO()
     with h5py.File(buffer, "w", libver=("v110", "v110")) as f:
         f.attrs["schema_version"] = SCHEMA_VERSION
         f.attrs["num_classes"] = schema.num_classes
         f.attrs["sha256"] = np.bytes_(shard_digest(stored))
-        if not schema.has_rationale:  # said aloud; to our reader, masks that are missing say it
+        if not schema.has_rationale:  # explicit for other readers; ours sees that masks are missing
             f.attrs["has_rationale"] = False
         for name, value in sorted(identity.items()):
             f.attrs[name] = value
         for name, array in sorted(stored.items()):
             f.create_dataset(name, data=array, track_times=False)
-        for name, feature in (("x", schema.node_features), ("edge_attr", schema.edge_features)):
-            if feature is not None:
-                f[name].attrs["width"] = feature.width
-            if feature is not None and feature.widths:
-                f[name].attrs["widths"] = np.bytes_(",".join(map(str, feature.widths)))
+        for column in schema.columns():
+            if column.feature is not None:
+                f[column.name].attrs["width"] = column.feature.width
+                if column.feature.widths:
+                    widths = ",".join(map(str, column.feature.widths))
+                    f[column.name].attrs["widths"] = np.bytes_(widths)
         for extra in schema.extras:
             f[extra.name].attrs["level"] = np.bytes_(extra.level)
     return buffer.getvalue()
 
 
 class ShardReader:
-    """One shard, read whole or mapped; `check` compares its arrays with its own digest.
+    """One shard, read whole or memory-mapped.
 
     Args:
         path: the file.
         file_sha256: refuse the file unless its bytes have this SHA-256. HDF5 can hang on damaged
-            files, so where a manifest tells the hash, it is compared before HDF5 sees the file.
+            files, so compare the hash of the manifest before HDF5 sees the file.
         file_crc32: the same with CRC-32: enough against damage, and three times as fast.
-        mapped: map the file instead of reading it, for those who want to know where things are.
+        mapped: memory-map the file instead of reading it, to find the `offsets` of its arrays.
 
     Attributes:
-        columns: the arrays as in `columns.py`; `edge_index` keeps its stored, narrow type.
-        offsets: at which byte of the file each array begins; arrays without elements are left out.
+        columns: the arrays that `Schema.columns` declares; `edge_index` keeps its narrow type.
+        offsets: at which byte of the file each array begins; arrays without elements have none.
         schema: as stored in the file.
 
     Raises:
@@ -147,9 +148,9 @@ class ShardReader:
         try:
             self._image = _map(self.path) if mapped else self.path.read_bytes()
             if file_sha256 is not None:
-                self._must_be("SHA-256", file_sha256, self.file_sha256)
+                self._compare("SHA-256", file_sha256, self.file_sha256)
             if file_crc32 is not None:
-                self._must_be("CRC-32", file_crc32, self.file_crc32)
+                self._compare("CRC-32", file_crc32, self.file_crc32)
             file = h5py.h5f.open(os.fsencode(self.path), h5py.h5f.ACC_RDONLY, _CLOSE_AT_ONCE)
             try:
                 self._read(file)
@@ -158,11 +159,11 @@ class ShardReader:
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
 
-    def _must_be(self, kind: str, expected: str | int, found: str | int) -> None:
-        if expected != found:
+    def _compare(self, kind: str, expected: str | int, actual: str | int) -> None:
+        if expected != actual:
             raise DamagedError(
                 f"{self.path}: not the file that manifest.json lists ({kind} {expected}, got "
-                f"{found}); delete the build and build again"
+                f"{actual}); delete the build and build again"
             )
 
     def _read(self, file: h5py.h5f.FileID) -> None:
@@ -182,7 +183,7 @@ class ShardReader:
             elif name not in USUAL and not name.endswith("_ptr"):
                 level = cast(Level, _read_attribute(array_id, "level", str))
                 array = self.columns[name]
-                extras.append(Extra(name, level, array.dtype.str, array.shape[1:]))
+                extras.append(Column(name, level, array.dtype.str, array.shape[1:]))
         self.schema = Schema(
             node_features=features["x"],
             edge_features=features.get("edge_attr"),
@@ -206,15 +207,14 @@ class ShardReader:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the arrays as stored, by the file's own account."""
-        return self._ask(lambda file: _read_attribute(file.id, "sha256", str))
+        """Digest of the stored arrays, as written in the file."""
+        return self._read_again(lambda file: _read_attribute(file.id, "sha256", str))
 
     @cached_property
     def identity(self) -> dict[str, Any]:
         """The file attributes `dataset`, `recipe_sha256` and `seed`."""
-        # Asked for apart from the rest: two of them are text of variable length, on which HDF5 can
-        # hang if the file is damaged.
-        return self._ask(
+        # Read separately, on demand: HDF5 can hang on text of variable length in a damaged file.
+        return self._read_again(
             lambda file: {
                 "dataset": file.attrs["dataset"],
                 "recipe_sha256": file.attrs["recipe_sha256"],
@@ -222,33 +222,33 @@ class ShardReader:
             }
         )
 
-    def _ask(self, question: Callable[[h5py.File], T]) -> T:
+    def _read_again(self, read: Callable[[h5py.File], T]) -> T:
         try:
             with h5py.File(self.path, "r") as file:
-                return question(file)
+                return read(file)
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
 
     def check(self) -> None:
-        """Raise a `DamagedError` unless the arrays have the digest that the file says they have."""
-        found = shard_digest(self.columns)
-        if found != self.sha256:
+        """Raise a `DamagedError` unless the arrays have the digest that is written in the file."""
+        digest = shard_digest(self.columns)
+        if digest != self.sha256:
             raise DamagedError(
                 f"{self.path}: its arrays do not have the digest written in it "
-                f"(expected {self.sha256}, got {found}); delete it and build again"
+                f"(expected {self.sha256}, got {digest}); delete it and build again"
             )
 
     def check_bytes(self, schema: Schema, **identity: Any) -> None:
-        """Raise a `DamagedError` unless the file is, byte for byte, what is written of its arrays.
+        """Raise a `DamagedError` unless writing the arrays again gives the same bytes.
 
         Args:
-            schema: that it has to have.
+            schema: that the file must have.
             identity: as for `shard_bytes`.
         """
         same_schema = self.schema == schema
         if not same_schema or shard_bytes(self.columns, schema, **identity) != self._image:
             raise DamagedError(
-                f"{self.path}: not the bytes that its arrays are written as; "
+                f"{self.path}: writing its arrays again gives other bytes; "
                 "delete it and build again"
             )
 
@@ -273,7 +273,7 @@ def _narrowed(columns: Columns) -> Columns:
     return columns | {"edge_index": columns["edge_index"].astype(np.min_scalar_type(largest))}
 
 
-# What HDF5 raises for files that are not what they should be, one way or another.
+# What h5py raises for damaged files.
 _HDF5_ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError)
 
 
@@ -292,8 +292,8 @@ def _check_version(version: object, path: Path) -> None:
 
 # Shards are read with h5py's low-level interface, and arrays are cut out of the file's bytes at the
 # offsets that HDF5 gives: with many shards, h5py's objects cost more than the data
-# (`benchmarks/load.py`). Only plain contiguous arrays have an offset, so links, data in other files
-# and inflated sizes are refused by the same token.
+# (`benchmarks/load.py`). Only plain contiguous arrays have an offset, so this also refuses links,
+# data in other files, and sizes beyond the end of the file.
 
 
 def _open_array(file: h5py.h5f.FileID, name: bytes) -> h5py.h5d.DatasetID:
@@ -318,7 +318,7 @@ def _cut(dataset: h5py.h5d.DatasetID, image: bytes | mmap.mmap) -> npt.NDArray[A
 
 
 def _read_feature(array_id: h5py.h5d.DatasetID, array: npt.NDArray[Any]) -> Feature:
-    """One-hot features are bytes, a row of them if there are several; dense ones are not."""
+    """Return the encoding: one-hot features are bytes, multi-hot ones rows of bytes."""
     width = _read_attribute(array_id, "width", int)
     if array.dtype != np.uint8:
         return Feature(width, "dense")
@@ -331,7 +331,7 @@ def _read_feature(array_id: h5py.h5d.DatasetID, array: npt.NDArray[Any]) -> Feat
 def _read_attribute(location: Any, name: str, kind: type[T]) -> T:
     attribute = h5py.h5a.open(location, name.encode())
     # Text of variable length lies in a heap without checksums, where one wrong bit can make HDF5
-    # loop for ever; what every reader needs is of fixed size.
+    # loop for ever; so attributes that every reader needs have a fixed size.
     if attribute.shape != () or attribute.dtype.hasobject:
         raise ValueError(f"attribute '{name}' is not a single value of fixed size")
     value = np.empty((), attribute.dtype)
