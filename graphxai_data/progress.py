@@ -1,6 +1,8 @@
 """Progress: one callback for everything that takes long."""
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Sequence
 
 # Called with how much is done, how much there is in all, and what is being done.
 Progress = Callable[[int, int, str], None]
@@ -8,3 +10,29 @@ Progress = Callable[[int, int, str], None]
 
 def no_progress(done: int, total: int, what: str) -> None:
     """Report nothing."""
+
+
+def with_time_left(progress: Progress, costs: Sequence[float] = ()) -> Progress:
+    """Return a progress function that adds a guess of the time left to what is being done.
+
+    Args:
+        progress: called with the longer text.
+        costs: how long each step takes in comparison with the others; equally long if empty.
+    """
+    step, begin, seconds, cost = 0, time.monotonic(), 0.0, 0.0
+
+    def report(done: int, total: int, what: str) -> None:
+        nonlocal step, begin, seconds, cost
+        weights = costs or [1.0] * total
+        if done != step:
+            now = time.monotonic()
+            if now - begin > 1:  # a faster step was finished earlier: its time means nothing
+                seconds += now - begin
+                cost += sum(weights[step:done])
+            step, begin = done, now
+        if cost:
+            minutes = math.ceil(seconds / cost * sum(weights[done:]) / 60)
+            what += f", about {minutes} min left"
+        progress(done, total, what)
+
+    return report

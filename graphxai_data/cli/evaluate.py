@@ -1,11 +1,6 @@
 """The command `evaluate`."""
 
 import json
-import math
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from graphxai_data.datasets.in_memory import GraphXAIDataset
-    from graphxai_data.evaluation.comparison import Report
 
 EXPLAINER_NAMES = (
     "bcos, bcos-contrast, bcos-folded, bcos-input-x-gradient, integrated-gradients, "
@@ -37,6 +31,7 @@ EXPLAINER_NAMES = (
     "gsat-mean, gsat-max, gsat-sum, random, degree, feature-norm, intensity, halogen-closeness, "
     "oracle"
 )
+_COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_jaccard")
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
@@ -47,8 +42,7 @@ EXPLAINER_NAMES = (
     "--model",
     "models",
     multiple=True,
-    help=f"One of {MODEL_NAMES}; may be given more than once.  [default: B-cos, its ReLU twin "
-    "and GSAT]",
+    help=f"One of {MODEL_NAMES}. Can be repeated.  [default: B-cos, its ReLU twin and GSAT]",
 )
 @click.option(
     "--explainer",
@@ -56,44 +50,51 @@ EXPLAINER_NAMES = (
     multiple=True,
     default=("all",),
     show_default=True,
-    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of theirs; may be "
-    "given more than once.",
+    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows. "
+    "Can be repeated.",
 )
-@click.option("--seeds", default="0-4", show_default=True, help="Of the trainings, as 0-4 or 0,2.")
+@click.option(
+    "--seeds", default="0-4", show_default=True, help="Seeds of the trainings, as 0-4 or 0,2."
+)
 @config_option
-@click.option("--split", default="test", show_default=True, help="Whose graphs are explained.")
+@click.option(
+    "--split", default="test", show_default=True, help="Split whose graphs are explained."
+)
 @click.option(
     "--scores",
     "files",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Score this explanation file instead of our explainers, beside floor and ceiling; may be "
-    "given more than once. With a --model, and one of --seeds, it has to explain that very model.",
+    help="Score this explanation file instead of the built-in explainers, next to floor and "
+    "ceiling. With a --model and one of --seeds, it has to explain exactly that model. "
+    "Can be repeated.",
 )
 @click.option(
     "--sweep",
     metavar="KEY=V1,V2,…",
-    help="One setting in several values, such as b=1,1.5,2,2.5,3, with the one --model and "
-    "--explainer given.",
+    help="Compare several values of one setting, such as b=1,1.5,2,2.5,3, with one --model and "
+    "one --explainer.",
 )
-@click.option("--faithfulness", is_flag=True, help="Fidelity, and accuracy after retraining, too.")
+@click.option(
+    "--faithfulness", is_flag=True, help="Also measure fidelity, and accuracy after retraining."
+)
 @click.option("--no-timing", is_flag=True, help="Do not measure how long explanations take.")
 @click.option(
     "--save-scores",
     type=click.Path(path_type=Path),
-    help="Write an explanation file for each row into this folder.",
+    help="Write an explanation file per row into this folder.",
 )
 @training_options
 @click.option(
     "--engine",
     default="serial",
     show_default=True,
-    help="serial, or a worker for each model and seed: processes, dask, or the address of a Dask "
-    "scheduler (tcp://host:port), whose workers have to see --root.",
+    help="serial, or one worker per model and seed: processes, dask, or the address of a Dask "
+    "scheduler (tcp://host:port) whose workers can read --root.",
 )
 @jobs_option
-@click.option("--force", is_flag=True, help="Measure anew what is known already.")
-@click.option("--csv", "as_csv", is_flag=True, help="A line for each explainer, model and seed.")
+@click.option("--force", is_flag=True, help="Measure again what was measured before.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, a line per explainer and seed.")
 @json_option
 def evaluate(
     name: str,
@@ -101,101 +102,87 @@ def evaluate(
     explainers: tuple[str, ...],
     seeds: str,
     config: str,
-    split: str,
     files: tuple[Path, ...],
     sweep: str | None,
-    faithfulness: bool,
     no_timing: bool,
-    save_scores: Path | None,
     changes: dict[str, Any],
     data_seed: int,
     root: str | Path,
     out: Path,
-    device: str,
-    engine: str,
-    jobs: int | None,
-    force: bool,
     as_csv: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Compare explainers on dataset NAME, over models of several seeds.
 
-    Models that are not trained yet are trained first. A comparison that was stopped goes on where
-    it was; what is measured of a model is kept beside it.
+    Models that are not trained yet are trained first. Measurements are saved next to each model, so
+    a comparison that was stopped goes on where it was.
     """
+    # `options` has the arguments of `compare` that are passed on unchanged.
     from graphxai_data.datasets.in_memory import GraphXAIDataset
+    from graphxai_data.evaluation import tables
     from graphxai_data.evaluation.comparison import compare
     from graphxai_data.evaluation.comparison import sweep as run_sweep
 
     if as_csv and as_json:
         raise InputError("--csv and --json: expected one of them")
-    given = _given_options()
-    numbers = parse_seeds(seeds, "--seeds")
+    seed_numbers = parse_seeds(seeds, "--seeds")
     dataset = GraphXAIDataset(root, name, data_seed)
     if files:
-        _refuse(given, "--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes",
-                "engine", "jobs")  # fmt: skip
-        model = _checkpoint(models, numbers, out, dataset.name) if models else None
-        frame = _scores_of_files(dataset, files, model, split, force)
-        _show_frame(frame, ["explainer"], as_csv, as_json)
+        _refuse_with("--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes",
+                     "engine", "jobs")  # fmt: skip
+        model = _model_folder(models, seed_numbers, out, dataset.name) if models else None
+        frame = _evaluate_files(dataset, files, model, options["split"], options["force"])
+        _print_frame(frame.reset_index(), "explainer", as_csv, as_json)
         return
-    with _study_progress() as told:
+    with progress_bar("Comparing explainers", "steps", SECONDS_BETWEEN_LINES) as progress:
         if sweep is not None:
-            _refuse(given, "--sweep", "faithfulness", "save_scores")
-            key, swept = _parse_sweep(sweep)
+            _refuse_with("--sweep", "faithfulness", "save_scores")
+            key, values = _parse_sweep(sweep)
             if len(models) != 1 or len(explainers) != 1:
                 raise InputError("--sweep: give one --model and one --explainer with it")
             frame = run_sweep(
-                dataset, models[0], key, swept, numbers, out, config, changes=changes,
-                explainer=explainers[0], split=split, device=device, force=force,
-                engine=engine, jobs=jobs, told=told,
+                dataset, models[0], key, values, seed_numbers, out, config, changes=changes,
+                explainer=explainers[0], progress=progress, **options,
             )  # fmt: skip
-            _show_frame(frame, [key], as_csv, as_json)
+            _print_frame(frame, key, as_csv, as_json)
             return
-        found = compare(
-            dataset, models or None, explainers, numbers, out, config, changes=changes, split=split,
-            timing=not no_timing, faithfulness=faithfulness, device=device, force=force,
-            save_scores=save_scores, engine=engine, jobs=jobs, told=told,
+        comparison = compare(
+            dataset, models or None, explainers, seed_numbers, out, config, changes=changes,
+            timing=not no_timing, progress=progress, **options,
         )  # fmt: skip
     if as_json or as_csv:
-        click.echo(found.to_json() if as_json else found.to_csv(), nl=as_json)
+        click.echo(comparison.to_json() if as_json else comparison.to_csv(), nl=as_json)
         return
-    from graphxai_data.evaluation import tables as tables
-
-    device_used, threads_used = found.conditions["device"], found.conditions["threads"]
+    conditions = comparison.conditions
     click.echo(
-        f"{dataset.name}, {split} graphs; mean ± standard deviation over seeds {seeds}; "
-        f"milliseconds on {device_used}, threads: {threads_used}"
+        f"{dataset.name}, {comparison.split} graphs; mean ± standard deviation over seeds {seeds}; "
+        f"milliseconds on {conditions['device']}, threads: {conditions['threads']}"
     )
-    print_table(tables.HEADERS, tables.table_rows(found), wrap=False)
-    if faithfulness:
-        print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(found), wrap=False)
+    print_table(tables.HEADERS, tables.table_rows(comparison), wrap=False)
+    if options["faithfulness"]:
+        print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(comparison), wrap=False)
 
 
-def _scores_of_files(
-    dataset: "GraphXAIDataset",
-    files: tuple[Path, ...],
-    model: Path | None,
-    split: str,
-    force: bool,
+def _evaluate_files(
+    dataset: "GraphXAIDataset", paths: tuple[Path, ...], model: Path | None, split: str, force: bool
 ) -> "pd.DataFrame":
+    """Return the rows of explanation files, followed by floor and ceiling."""
     from graphxai_data.evaluation.evaluate import evaluate as run_evaluate
     from graphxai_data.explain.files import ScoreFile
     from graphxai_data.explain.variants import variants_for
 
-    explainers: dict[str, Any] = {
-        variant.name: variant.name for variant in variants_for(None, dataset.manifest.load_recipe())
-    }
-    theirs: dict[str, Any] = {}
-    for path in files:
+    floor = {v.name: v.name for v in variants_for(None, dataset.manifest.load_recipe())}
+    files: dict[str, Any] = {}
+    for path in paths:
         file = ScoreFile.load(path)
-        taken = file.explainer in explainers or file.explainer in theirs
-        theirs[f"{file.explainer} ({path})" if taken else file.explainer] = file
-    return run_evaluate(dataset, theirs | explainers, model, split=split, force=force)
+        taken = file.explainer in floor or file.explainer in files
+        files[f"{file.explainer} ({path})" if taken else file.explainer] = file
+    return run_evaluate(dataset, files | floor, model, split=split, force=force)
 
 
-def _checkpoint(models: tuple[str, ...], seeds: list[int], out: Path, dataset: str) -> Path:
-    """Folder of the one trained model that is meant: by its path, or by name and seed."""
+def _model_folder(models: tuple[str, ...], seeds: list[int], out: Path, dataset: str) -> Path:
+    """Return the folder of the one trained model, given by its path or by name and seed."""
     from graphxai_data.training.train import run_folder
 
     if len(models) == 1 and Path(models[0]).is_dir():
@@ -205,63 +192,37 @@ def _checkpoint(models: tuple[str, ...], seeds: list[int], out: Path, dataset: s
     return run_folder(out, models[0], dataset, seeds[0])
 
 
-def _given_options() -> set[str]:
-    """Names of the options that were written on the command line."""
+def _refuse_with(option: str, *names: str) -> None:
+    """Raise an `InputError` if one of these parameters was given on the command line."""
     context = click.get_current_context()
-    return {
-        name
-        for name in context.params
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    }
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise InputError(
+                f"{parameter.opts[0]} cannot be combined with {option}; leave one of them out"
+            )
 
 
-def _refuse(given: set[str], beside: str, *names: str) -> None:
-    written = {"explainers": "--explainer", "changes": "--set"}
-    for name in names:
-        if name in given:
-            option = written.get(name, f"--{name.replace('_', '-')}")
-            raise InputError(f"{option} means nothing beside {beside}; leave one of them out")
-
-
-def _show_frame(frame: "pd.DataFrame", by: list[str], as_csv: bool, as_json: bool) -> None:
-    """Means and deviations over what a value of the first column has several lines of."""
-    flat = frame.reset_index() if frame.index.name else frame
-    if as_csv:
-        click.echo(flat.to_csv(index=False, lineterminator="\n"), nl=False)
-        return
-    if as_json:
-        click.echo(json.dumps(json.loads(flat.to_json(orient="records")), indent=2))
-        return
+def _print_frame(frame: "pd.DataFrame", by: str, as_csv: bool, as_json: bool) -> None:
+    """Print a table: mean and deviation over the rows that have the same value of `by`."""
     from graphxai_data.metrics import mean_and_deviation, plus_minus
 
-    wanted = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_jaccard")
-    columns = [column for column in wanted if column in flat]
+    if as_csv:
+        click.echo(frame.to_csv(index=False, lineterminator="\n"), nl=False)
+        return
+    if as_json:
+        click.echo(json.dumps(json.loads(frame.to_json(orient="records")), indent=2))
+        return
+    columns = [column for column in _COLUMNS if column in frame]
     rows = []
-    for value, lines in flat.groupby(by[0], sort=False)[columns]:
-        cells = (plus_minus(*mean_and_deviation(lines[column])) for column in columns)
+    for value, group in frame.groupby(by, sort=False)[columns]:
+        cells = (plus_minus(*mean_and_deviation(group[column])) for column in columns)
         rows.append([str(value), *cells])
-    print_table([*by, *columns], rows, wrap=False)
-
-
-@contextmanager
-def _study_progress() -> Iterator["Report"]:
-    """A bar on a terminal; elsewhere a line whenever something else is being done."""
-    with progress_bar("Comparing explainers", "done") as bar:
-        doing, last = "", time.monotonic()
-
-        def told(what: str, done: int, total: int, seconds: float) -> None:
-            nonlocal doing, last
-            left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min left"
-            bar(done, total, what + left)
-            late = time.monotonic() - last > SECONDS_BETWEEN_LINES
-            if not sys.stderr.isatty() and (what != doing or late):
-                doing, last = what, time.monotonic()
-                click.echo(f"{what}: {done} of {total}{left}", err=True)
-
-        yield told
+    print_table([by, *columns], rows, wrap=False)
 
 
 def _parse_sweep(text: str) -> tuple[str, list[Any]]:
+    """Return the key and the values of "KEY=V1,V2,…"."""
     key, equals, listed = text.partition("=")
     values = listed.split(",")
     if not (key and equals and all(values)):

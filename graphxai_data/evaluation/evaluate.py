@@ -1,12 +1,14 @@
-"""Explainers scored against the ground truth of a dataset, on one page.
+"""Score explainers against the ground truth of a dataset.
 
-A score is a number for every node, higher for what counts more. It comes from an explainer of ours,
-from a function, an array or a file that somebody else made: what is done with it is the same.
+A score is a number per node, higher for nodes that matter more. Scores come from a built-in
+explainer, a function, an array or a file; all of them are measured in the same way.
 """
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,25 +19,55 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import fidelity
 from graphxai_data.evaluation.score_sources import (
     Explainer,
-    Progress,
-    Scored,
+    Scores,
     Truth,
-    chosen_graphs,
-    for_one_graph,
-    is_ours,
-    scores_of,
+    explainer_scores,
+    function_of_graph,
+    is_variant,
+    select_split,
     without_answers,
 )
 from graphxai_data.evaluation.timing import time_explainer, time_function
 from graphxai_data.explain.base import check_ready
-from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
+from graphxai_data.explain.variants import chosen_variants, variants_for
 from graphxai_data.metrics import (
     auroc_per_graph,
     checked_scores,
     jaccard_per_graph,
     precision_per_graph,
 )
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import load_model
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How explanations are measured, by `evaluate` and by `compare`.
+
+    Attributes:
+        split: whose graphs are explained; if None the split that is loaded, else "test".
+        timing: also measure how long an explanation takes.
+        faithfulness: also measure fidelity; `compare` adds curves and accuracy after retraining.
+        force: for `evaluate`, accept a model or file of another build of the dataset; for
+            `compare`, measure again what was measured before.
+        batch_size: graphs per batch of the built-in explainers.
+        device: of training; "auto" is CUDA if available, else the CPU.
+        save_scores: folder that gets an explanation file per row, or None.
+        engine: "serial" is this process; "processes", "dask" or the address of a Dask scheduler.
+        jobs: worker processes; None for all cores.
+    """
+
+    split: str | None = None
+    timing: bool = False
+    faithfulness: bool = False
+    force: bool = False
+    batch_size: int = 64
+    device: str = "auto"
+    save_scores: Path | None = None
+    engine: str = "serial"
+    jobs: int | None = None
 
 
 def evaluate(
@@ -48,29 +80,30 @@ def evaluate(
     timing: bool = False,
     faithfulness: bool = False,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> pd.DataFrame:
     """Score explainers on the graphs of one split.
 
     Args:
-        dataset: all of it, or one split.
-        explainers: by the name of their row; each is an array of the scores of all nodes, a list of
-            one array a graph, a `ScoreFile` or the path of one, the name of one of ours, or a
-            function of one graph, `fn(data)` or `fn(model, data)`, that gives [n] scores or an
-            `Explanation`, ours or PyG's. Functions do not see the masks. Or just names of ours;
-            "all" is those that make sense for the model and the dataset.
-        model: what is explained, or its name or folder; None for what needs no model.
-        split: which graphs; if None those that are loaded, and of a whole dataset "test".
-        batch_size: graphs that our explainers take at once.
-        timing: measure how long an explanation takes, too, where it is made here.
-        faithfulness: measure what the model says without the highest nodes, and of them alone, too.
-        force: allow a model, or a file, that was made with another build of the dataset.
-        progress: called with graphs done and all graphs of an explainer.
+        dataset: a whole dataset, or one split.
+        explainers: by the name of their row. Each is an array of the scores of all nodes, a list
+            with one array per graph, a `ScoreFile` or its path, the name of a built-in explainer,
+            or a function of one graph, `fn(data)` or `fn(model, data)`, that returns [n] scores or
+            an `Explanation`, ours or PyG's. Functions do not see the masks. Or just names of
+            built-in explainers; "all" is those that suit the model and the dataset.
+        model: to be explained, or its name or folder; None for explainers that need no model.
+        split: whose graphs; if None those that are loaded, and "test" of a whole dataset.
+        batch_size: graphs per batch of the built-in explainers.
+        timing: also measure how long an explanation takes; not for arrays and files.
+        faithfulness: also measure what the model predicts without the highest-scored nodes, and
+            from them alone.
+        force: accept a model or a file that was made with another build of the dataset.
+        progress: called with the number of graphs that an explainer has done, and of all graphs.
 
     Returns:
-        A row for each explainer; docs/metrics.md says what the columns are.
+        A row per explainer; docs/metrics.md describes the columns.
     """
-    part = chosen_graphs(dataset, split)
+    evaluator = Evaluator(dataset, Options(split, timing, faithfulness, force, batch_size))
     if isinstance(model, str | Path):
         model = load_model(model, dataset, force)
     if model is not None:
@@ -78,36 +111,67 @@ def evaluate(
     elif faithfulness:
         raise InputError("faithfulness is to a model; give one")
     if not isinstance(explainers, Mapping):
-        explainers = {variant.name: variant.name for variant in _named(explainers, model, part)}
-    truth, rows = Truth.of(part), {}
+        explainers = _built_in(explainers, model, dataset)
+    rows = {}
     for name, explainer in explainers.items():
-        scored = scores_of(name, explainer, model, part, truth, batch_size, force, progress)
-        rows[name] = measured(name, scored, truth)
-        if timing and is_ours(explainer):
-            (variant,) = chosen_variants(str(explainer))
-            rows[name] |= time_explainer(variant, model, part, batch_size)
-        elif timing and callable(explainer):
-            run = for_one_graph(name, explainer, model)
-            rows[name] |= time_function(run, model, [without_answers(data) for data in part[:20]])
-        if faithfulness and model is not None:
-            rows[name] |= fidelity(model, part, scored.nodes, truth.node_mask, batch_size)
+        scores = explainer_scores(
+            name, explainer, model, evaluator.part, evaluator.truth, batch_size, force, progress
+        )
+        rows[name] = evaluator.measure(name, scores, model)
+        if timing:
+            rows[name] |= evaluator.time(name, explainer, model)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("explainer")
 
 
-def _named(names: Iterable[str], model: nn.Module | None, part: GraphXAIDataset) -> list[Variant]:
+def _built_in(
+    names: Iterable[str], model: nn.Module | None, dataset: GraphXAIDataset
+) -> dict[str, str]:
+    """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
     names = [names] if isinstance(names, str) else list(names)
-    chosen = chosen_variants(names)
-    if "all" not in names:
-        return chosen
-    recipe = part.manifest.load_recipe()
-    sensible = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
-    return [variant for variant in chosen if variant in sensible]
+    variants = chosen_variants(names)
+    if "all" in names:
+        recipe = dataset.manifest.load_recipe()
+        suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
+        variants = [variant for variant in variants if variant in suitable]
+    return {variant.name: variant.name for variant in variants}
 
 
-def measured(name: str, scored: Scored, truth: Truth) -> dict[str, float]:
-    """All metrics of some scores; a constant score is an error, since it ranks nothing."""
+class Evaluator:
+    """Measures explanations of the graphs of one split.
+
+    Args:
+        dataset: a whole dataset, or one split.
+        options: what to measure.
+    """
+
+    def __init__(self, dataset: GraphXAIDataset, options: Options) -> None:
+        self.dataset, self.options = dataset, options
+        self.part = select_split(dataset, options.split)
+        self.truth = Truth.of(self.part)
+
+    def measure(self, name: str, scores: Scores, model: nn.Module | None) -> Row:
+        """Return the metrics of some scores and, if asked for, their faithfulness to the model."""
+        row = explanation_metrics(name, scores, self.truth)
+        if self.options.faithfulness and model is not None:
+            mask = self.truth.node_mask
+            row |= fidelity(model, self.part, scores.nodes, mask, self.options.batch_size)
+        return row
+
+    def time(self, name: str, explainer: Explainer, model: nn.Module | None) -> Row:
+        """Return how long an explanation takes; nothing for scores that were made before."""
+        if is_variant(explainer):
+            (variant,) = chosen_variants(str(explainer))
+            return time_explainer(variant, model, self.part, self.options.batch_size)
+        if callable(explainer):
+            run = function_of_graph(name, explainer, model)
+            return time_function(run, model, [without_answers(data) for data in self.part[:20]])
+        return {}
+
+
+def explanation_metrics(name: str, scores: Scores, truth: Truth) -> dict[str, float]:
+    """Return all metrics of some scores; an `InputError` if they are constant in every graph."""
     ptr, mask = truth.node_ptr, truth.node_mask
-    nodes = checked_scores(scored.nodes, ptr, f"scores of '{name}'")
+    nodes = checked_scores(scores.nodes, ptr, f"scores of '{name}'")
     starts = ptr[:-1]
     constant = np.maximum.reduceat(nodes, starts) == np.minimum.reduceat(nodes, starts)
     if constant.all():
@@ -116,24 +180,24 @@ def measured(name: str, scored: Scored, truth: Truth) -> dict[str, float]:
             "expected higher scores for nodes that count more"
         )
     jaccard = jaccard_per_graph(nodes, mask, ptr)
-    everything = np.array([0, len(nodes)])
+    pooled = np.array([0, len(nodes)])
     row = {
         "jaccard": jaccard.mean(),
         "auroc": auroc_per_graph(nodes, mask, ptr).mean(),
         "auroc_average": auroc_per_graph(nodes, mask, ptr, "average").mean(),
         "precision": precision_per_graph(nodes, mask, ptr).mean(),
-        "auroc_pooled": auroc_per_graph(nodes, mask, everything)[0],
-        "auroc_pooled_average": auroc_per_graph(nodes, mask, everything, "average")[0],
+        "auroc_pooled": auroc_per_graph(nodes, mask, pooled)[0],
+        "auroc_pooled_average": auroc_per_graph(nodes, mask, pooled, "average")[0],
         "edge_auroc_pooled": math.nan,
         "worst_class_jaccard": min(
             jaccard[truth.label == label].mean() for label in np.unique(truth.label)
         ),
         "constant": constant.mean(),
         "graphs": len(jaccard),
-        **scored.about,
+        **scores.properties,
     }
-    if scored.edges is not None and 0 < truth.edge_mask.sum() < len(truth.edge_mask):
-        edges = checked_scores(scored.edges, truth.edge_ptr, f"edge scores of '{name}'")
-        whole = np.array([0, len(edges)])
-        row["edge_auroc_pooled"] = auroc_per_graph(edges, truth.edge_mask, whole, "average")[0]
+    if scores.edges is not None and 0 < truth.edge_mask.sum() < len(truth.edge_mask):
+        edges = checked_scores(scores.edges, truth.edge_ptr, f"edge scores of '{name}'")
+        pooled = np.array([0, len(edges)])
+        row["edge_auroc_pooled"] = auroc_per_graph(edges, truth.edge_mask, pooled, "average")[0]
     return {key: float(value) for key, value in row.items()}

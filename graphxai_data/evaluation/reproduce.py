@@ -20,7 +20,7 @@ from graphxai_data import __version__
 from graphxai_data.building.build import build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError, known_name
-from graphxai_data.evaluation.comparison import checked_seeds, paper_sweep, usual_models
+from graphxai_data.evaluation.comparison import check_seeds, paper_sweep, usual_models
 from graphxai_data.evaluation.paper_figures import draw_sweep
 from graphxai_data.evaluation.reproduce_cells import (
     PARTS,
@@ -119,7 +119,7 @@ def reproduce(
         known_name("part", part, PARTS)
     chosen: list[Part] = [part for part in PARTS if part in parts]
     wanted = _wanted(chosen, datasets, spend)
-    numbers = checked_seeds(spend.seeds if seeds is None else seeds)
+    numbers = check_seeds(spend.seeds if seeds is None else seeds)
     _check_sources(sources or {})
     device_of(device)
     if budget == "small":

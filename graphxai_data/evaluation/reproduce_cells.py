@@ -19,11 +19,12 @@ from graphxai_data.evaluation.comparison import (
     compare,
     paper_predictions,
     paper_sweep,
-    summary_of,
+    summarise,
 )
+from graphxai_data.evaluation.evaluate import Row
 from graphxai_data.evaluation.paper_figures import draw_explanations
 from graphxai_data.evaluation.reproduction import SCORES
-from graphxai_data.evaluation.study import Row, without_nan
+from graphxai_data.evaluation.study import without_nan
 from graphxai_data.metrics import mean_and_deviation
 from graphxai_data.training.checkpoint import Card
 from graphxai_data.training.train import HISTORY, run_folder, train
@@ -131,7 +132,7 @@ class Results:
             self._cards[cell] = card, self._seconds(self._out, cell)
         elif cell.part == "table 3":
             found = compare(dataset, (cell.model,), ("all",), (cell.seed,), self._out,
-                            told=self._measured, **options)  # fmt: skip
+                            progress=self._measured, **options)  # fmt: skip
             rows = self._rows.setdefault(cell.dataset, {})
             for row in found.rows:  # the floor comes with every model
                 rows.setdefault((row["model"], row["explainer"], row["seed"]), row)
@@ -149,8 +150,8 @@ class Results:
             progress=lambda done, total, _: self._within(f"epoch {done} of {total}"),
         )  # fmt: skip
 
-    def _measured(self, what: str, done: int, total: int, seconds: float) -> None:
-        self._within(f"{what}: {done} of {total}")
+    def _measured(self, done: int, total: int, what: str) -> None:
+        self._within(what)
 
     def _with_b(self, cell: Cell, dataset: GraphXAIDataset) -> Row:
         """What a cell of the sweep gives: of predictions and, where masks are known, of maps."""
@@ -159,7 +160,7 @@ class Results:
         options = {**self._options, "changes": changes}
         if "auroc" in paper_sweep(cell.dataset):
             found = compare(dataset, (cell.model,), ("bcos",), (cell.seed,), out, timing=False,
-                            told=self._measured, **options)  # fmt: skip
+                            progress=self._measured, **options)  # fmt: skip
             (row,) = found.rows
         else:
             row = self._trained(cell, dataset, out, options)[1].scores["test"]
@@ -171,7 +172,7 @@ class Results:
         found.explanations = [
             {"dataset": name, **row, **_compared(row, next(iter(rows.values()))["graphs"])}
             for name, rows in self._rows.items()
-            for row in summary_of(name, list(rows.values()))
+            for row in summarise(name, list(rows.values()))
         ]
         found.sweep = sweep_rows(self._swept)
         found.figures = list(dict.fromkeys(self._figures))

@@ -1,4 +1,4 @@
-"""Where scores come from: an explainer of ours, a function, an array, or somebody else's file."""
+"""Where scores come from: a built-in explainer, a function, an array, or an explanation file."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -21,28 +21,28 @@ from graphxai_data.explain.variants import Variant, chosen_variants, kind_of
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.metrics import Bools, Floats, Ints, as_array, checked_scores
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import weights_digest
 
-# What an explainer could read the answer from.
+# Fields that give the rationale away.
 _ANSWERS = ("node_mask", "edge_mask", "split", "group")
-# The explainers that claim to account for the whole of a logit.
+# Explainers whose contributions should sum to the logit.
 _COMPLETE = ("bcos", "integrated-gradients")
 
-Progress = Callable[[int, int], None]
 Explainer = str | Path | ScoreFile | Callable[..., Any] | Sequence[Any] | np.ndarray | Tensor
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The graphs that are explained, and their rationales.
+    """Labels and rationales of the graphs that are explained.
 
     Attributes:
-        graph_id: [g] their numbers in the dataset.
-        label: [g] their classes.
-        node_ptr: [g+1] where the nodes of each begin and end.
-        edge_ptr: [g+1] the same of edges.
-        node_mask: [N] the nodes that the class was made by.
-        edge_mask: [M] the edges between those.
+        graph_id: [g] numbers of the graphs in the dataset.
+        label: [g] classes.
+        node_ptr: [g+1] where the nodes of each graph begin and end.
+        edge_ptr: [g+1] where the edges of each graph begin and end.
+        node_mask: [N] nodes of the rationales.
+        edge_mask: [M] edges of the rationales.
     """
 
     graph_id: Ints
@@ -54,7 +54,7 @@ class Truth:
 
     @classmethod
     def of(cls, part: GraphXAIDataset) -> "Truth":
-        """The truth about all graphs of a dataset, or of a choice of them."""
+        """Return the truth about all graphs of a dataset or of a part of it."""
         keys = ("x", "edge_index", "y", "node_mask", "edge_mask", "graph_id")
         whole = next(iter(BatchLoader(part, len(part), keys=keys)))
         edges = np.bincount(whole.batch[whole.edge_index[0]].numpy(), minlength=len(part))
@@ -69,22 +69,22 @@ class Truth:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """The scores that an explainer gives to the graphs of a `Truth`.
+class Scores:
+    """Scores that one explainer gives to the graphs of a `Truth`.
 
     Attributes:
         nodes: [N].
         edges: [M], or None.
-        about: what is known of the explanations beside their scores.
+        properties: further columns of the explainer's row, such as its completeness gap.
     """
 
     nodes: Floats
     edges: Floats | None = None
-    about: dict[str, float] = field(default_factory=dict)
+    properties: dict[str, float] = field(default_factory=dict)
 
 
-def chosen_graphs(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAIDataset:
-    """The graphs of a split: the one that is loaded, or of a whole dataset "test" if None."""
+def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAIDataset:
+    """Return the graphs of a split; if None, of the one that is loaded, else of "test"."""
     if not isinstance(dataset, GraphXAIDataset):
         raise InputError(
             f"dataset: expected a GraphXAIDataset, got {type(dataset).__name__}; scores of other "
@@ -100,7 +100,7 @@ def chosen_graphs(dataset: GraphXAIDataset, split: str | None = None) -> GraphXA
     part = dataset if dataset.split else dataset[dataset.get_idx_split()[split]]
     if not dataset.has_rationale:
         raise InputError(
-            f"'{dataset.name}' has no rationale: nobody knows what its classes come from, so no "
+            f"'{dataset.name}' has no rationale: what its classes come from is unknown, so no "
             "explanation can be scored on it; `train` measures predictions"
         )
     if not len(part):
@@ -108,7 +108,7 @@ def chosen_graphs(dataset: GraphXAIDataset, split: str | None = None) -> GraphXA
     return part
 
 
-def scores_of(
+def explainer_scores(
     name: str,
     explainer: Explainer,
     model: nn.Module | None,
@@ -116,163 +116,172 @@ def scores_of(
     truth: Truth,
     batch_size: int = 64,
     force: bool = False,
-    progress: Progress | None = None,
-) -> Scored:
-    """The scores that an explainer, whatever it is, gives to these graphs."""
-    if is_ours(explainer):
-        variants = chosen_variants(str(explainer))
-        if len(variants) > 1:
-            raise InputError(
-                f"explainer '{explainer}' has several rows; choose one of "
-                f"{', '.join(v.name for v in variants)}"
-            )
-        _check_kind(variants[0], model)
-        return scored_by(variants, model, part, batch_size, progress=progress)[variants[0].name]
+    progress: Progress = no_progress,
+) -> Scores:
+    """Return the scores that any kind of explainer gives to these graphs."""
+    if is_variant(explainer):
+        variant = _variant_for(str(explainer), model)
+        return variant_scores([variant], model, part, batch_size, progress=progress)[variant.name]
     if isinstance(explainer, str | Path):
         explainer = ScoreFile.load(explainer)
     if isinstance(explainer, ScoreFile):
-        return scored_from_file(explainer, part, truth, model, force)
+        return file_scores(explainer, part, truth, model, force)
     if callable(explainer):
-        return _scored_by_function(name, explainer, model, part, truth, progress)
+        return _function_scores(name, explainer, model, part, truth, progress)
     values = explainer
     if isinstance(values, list | tuple) and any(np.ndim(as_array(v)) for v in values):
         if len(values) != len(part):
             raise InputError(
-                f"scores of '{name}': expected {len(part)} arrays, one a graph, got {len(values)}"
+                f"scores of '{name}': expected {len(part)} arrays, one per graph, got {len(values)}"
             )
-        values = _joined(name, [as_array(v) for v in values], truth.node_ptr, "node")
-    return Scored(checked_scores(values, truth.node_ptr, f"scores of '{name}'"))
+        values = _concatenate(name, [as_array(v) for v in values], truth.node_ptr, "node")
+    return Scores(checked_scores(values, truth.node_ptr, f"scores of '{name}'"))
 
 
-def scored_by(
+def is_variant(explainer: object) -> bool:
+    """Whether an explainer is given by the name of a built-in one, not by a path."""
+    return isinstance(explainer, str) and not is_score_file(explainer)
+
+
+def _variant_for(name: str, model: nn.Module | None) -> Variant:
+    """Return the one variant of this name; an `InputError` if it cannot explain the model."""
+    variant, *others = chosen_variants(name)
+    if others:
+        names = ", ".join(v.name for v in (variant, *others))
+        raise InputError(f"explainer '{name}' has several rows; choose one of {names}")
+    if variant.kind != "none" and model is None:
+        raise InputError(f"explainer '{variant.name}' explains a model; give one")
+    if variant.kind in ("bcos", "gsat") and variant.kind != kind_of(model):
+        expected = {"bcos": "a B-cos model", "gsat": "GSAT"}[variant.kind]
+        raise InputError(
+            f"explainer '{variant.name}' is for {expected}, got {type(model).__name__}; "
+            "choose another explainer or model"
+        )
+    return variant
+
+
+def variant_scores(
     variants: Sequence[Variant],
     model: nn.Module | None,
     part: GraphXAIDataset,
     batch_size: int = 64,
     seed: int = 0,
-    progress: Progress | None = None,
-) -> dict[str, Scored]:
-    """The scores of one run of an explainer, for each variant that reads them in its own way.
+    progress: Progress = no_progress,
+) -> dict[str, Scores]:
+    """Run an explainer once and return the scores of every variant that is read from that run.
 
     Args:
-        variants: with one method and the same options; their rules may differ.
-        model: that is explained; None for variants that look at none.
+        variants: with the same method and options; only their rules may differ.
+        model: that is explained; None for variants that look at no model.
         part: the graphs.
-        batch_size: graphs at once.
+        batch_size: graphs per batch.
         seed: of explainers that draw at random.
-        progress: called with graphs done and all graphs.
+        progress: called with the number of graphs explained so far, and of all graphs.
     """
     first = variants[0]
     options = first.options_for(part.manifest.load_recipe(), seed)
-    found: list[Explanation] = []
     device = "cpu" if model is None else next(model.parameters()).device
-    edge_index, nodes_before = [], 0
+    explanations: list[Explanation] = []
+    edge_indices, nodes_before = [], 0
     for i, batch in enumerate(BatchLoader(part, batch_size)):
-        edge_index.append(batch.edge_index + nodes_before)
+        edge_indices.append(batch.edge_index + nodes_before)
         nodes_before += batch.num_nodes
-        made = explain(model, batch.to(device), method=first.method, **options)
-        found.append(replace(made, data=None))  # or all batches would stay in memory
-        if progress:
-            progress(min((i + 1) * batch_size, len(part)), len(part))
-    nodes = torch.cat([e.node_scores for e in found]).cpu()
-    with_edges = all(e.edge_scores is not None for e in found)
-    edges = None
-    if with_edges:
-        edges = torch.cat([e.edge_scores for e in found]).cpu()  # type: ignore[misc]
-    about = _about(first, found) if model is not None else {}
-    ends = torch.cat(edge_index, dim=1)
-    results = {}
+        explanation = explain(model, batch.to(device), method=first.method, **options)
+        explanations.append(replace(explanation, data=None))  # data would keep the batch in memory
+        progress(min((i + 1) * batch_size, len(part)), len(part), first.name)
+    nodes = torch.cat([e.node_scores for e in explanations]).cpu()
+    edge_parts = [e.edge_scores for e in explanations if e.edge_scores is not None]
+    edges = torch.cat(edge_parts).cpu() if len(edge_parts) == len(explanations) else None
+    properties = _properties(first, explanations) if model is not None else {}
+    edge_index = torch.cat(edge_indices, dim=1)
+    scores = {}
     for variant in variants:
         if variant.rule and edges is not None:
-            nodes = nodes_from_edges(edges, ends, len(nodes), variant.rule)
-        results[variant.name] = Scored(
-            nodes.double().numpy(), None if edges is None else edges.double().numpy(), about
-        )
-    return results
+            nodes = nodes_from_edges(edges, edge_index, len(nodes), variant.rule)
+        edge_scores = None if edges is None else edges.double().numpy()
+        scores[variant.name] = Scores(nodes.double().numpy(), edge_scores, properties)
+    return scores
 
 
-def _about(variant: Variant, found: list[Explanation]) -> dict[str, float]:
-    about, options = {}, variant.options
+def _properties(variant: Variant, explanations: list[Explanation]) -> dict[str, float]:
+    properties, options = {}, variant.options
     if options.get("row") != "contrast":  # a contrast of the winner is never negative
-        logit = torch.cat([e.logit for e in found])  # type: ignore[misc]
-        about["negative_winners"] = float((logit < 0).double().mean())
+        logit = torch.cat([e.logit for e in explanations])  # type: ignore[misc]
+        properties["negative_winners"] = float((logit < 0).double().mean())
     if variant.method in _COMPLETE and not options.get("absolute"):
-        gap = torch.cat([e.completeness_gap() for e in found])
-        about["completeness_gap"] = float(gap.median())
-        about["completeness_gap_max"] = float(gap.max())
+        gap = torch.cat([e.completeness_gap() for e in explanations])
+        properties["completeness_gap"] = float(gap.median())
+        properties["completeness_gap_max"] = float(gap.max())
     if variant.method == "bcos" and not options.get("fold_edges"):
-        about["edge_share"] = float(torch.cat([e.edge_share() for e in found]).median())
-    return about
+        share = torch.cat([e.edge_share() for e in explanations])
+        properties["edge_share"] = float(share.median())
+    return properties
 
 
-def is_ours(explainer: object) -> bool:
-    """Whether an explainer is given by a name, not by a path."""
-    return isinstance(explainer, str) and not is_score_file(explainer)
-
-
-def _check_kind(variant: Variant, model: nn.Module | None) -> None:
-    if variant.kind != "none" and model is None:
-        raise InputError(f"explainer '{variant.name}' explains a model; give one")
-    if variant.kind in ("bcos", "gsat") and variant.kind != kind_of(model):
-        wanted = {"bcos": "a B-cos model", "gsat": "GSAT"}[variant.kind]
-        raise InputError(
-            f"explainer '{variant.name}' is for {wanted}, got {type(model).__name__}; "
-            "choose another explainer or model"
-        )
-
-
-def _scored_by_function(
+def _function_scores(
     name: str,
     function: Callable[..., Any],
     model: nn.Module | None,
     part: GraphXAIDataset,
     truth: Truth,
-    progress: Progress | None,
-) -> Scored:
-    run = for_one_graph(name, function, model)
+    progress: Progress,
+) -> Scores:
+    run = function_of_graph(name, function, model)
     nodes: list[Any] = []
     edges: list[Any] = []
     for i in range(len(part)):
-        found = run(without_answers(part[i]))
-        of_nodes, of_edges = found, None
-        if isinstance(found, Explanation):
-            of_nodes, of_edges = found.node_scores, found.edge_scores
-        elif isinstance(found, PyGExplanation):
-            if found.get("node_mask") is None:
-                raise InputError(f"'{name}' gave a PyG Explanation without a node_mask")
-            of_nodes, of_edges = found.node_mask.sum(dim=-1), found.get("edge_mask")
-        nodes.append(as_array(of_nodes))
-        if of_edges is not None:
-            edges.append(as_array(of_edges))
-        if progress:
-            progress(i + 1, len(part))
-    return Scored(
-        _joined(name, nodes, truth.node_ptr, "node"),
-        _joined(name, edges, truth.edge_ptr, "edge") if len(edges) == len(part) else None,
+        node_scores, edge_scores = _split_result(name, run(without_answers(part[i])))
+        nodes.append(as_array(node_scores))
+        if edge_scores is not None:
+            edges.append(as_array(edge_scores))
+        progress(i + 1, len(part), name)
+    return Scores(
+        _concatenate(name, nodes, truth.node_ptr, "node"),
+        _concatenate(name, edges, truth.edge_ptr, "edge") if len(edges) == len(part) else None,
     )
 
 
-def for_one_graph(
+def _split_result(name: str, result: Any) -> tuple[Any, Any]:
+    """Return node scores and edge scores, or None, of what a user's function returned."""
+    if isinstance(result, Explanation):
+        return result.node_scores, result.edge_scores
+    if isinstance(result, PyGExplanation):
+        if result.get("node_mask") is None:
+            raise InputError(f"'{name}' gave a PyG Explanation without a node_mask")
+        return result.node_mask.sum(dim=-1), result.get("edge_mask")
+    return result, None
+
+
+def function_of_graph(
     name: str, function: Callable[..., Any], model: nn.Module | None
 ) -> Callable[[Any], Any]:
-    """A user's `fn(data)` or `fn(model, data)` as a function of a graph."""
+    """Return a user's `fn(data)` or `fn(model, data)` as a function of one graph."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # some built-in functions do not tell
+    except ValueError:  # some built-in functions have no signature
         return function
-    needed = [p for p in parameters if p.default is p.empty]
-    by_place = [p for p in needed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if any(p.kind is p.KEYWORD_ONLY for p in needed) or len(by_place) > 2:
+    required = [p for p in parameters if p.default is p.empty]
+    positional = [p for p in required if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.KEYWORD_ONLY for p in required) or len(positional) > 2:
         raise InputError(f"explainer '{name}': expected fn(data) or fn(model, data), got another")
-    if len(by_place) < 2:
+    if len(positional) < 2:
         return function
     if model is None:
         raise InputError(f"explainer '{name}' is a function of a model and a graph; give a model")
     return partial(function, model)
 
 
-def _joined(name: str, arrays: list[Any], ptr: Ints, what: str) -> Floats:
-    """Scores graph by graph as one array, or an `InputError` that names the first wrong one."""
+def without_answers(data: Any) -> Any:
+    """Return a copy of a graph without its rationale, as explainers may see it."""
+    data = data.clone()  # a function that changes its argument must not change the dataset
+    for key in _ANSWERS:
+        if key in data:
+            del data[key]
+    return data
+
+
+def _concatenate(name: str, arrays: list[Any], ptr: Ints, what: str) -> Floats:
+    """Return one array of all graphs' scores; an `InputError` names the first wrong graph."""
     for i, (array, size) in enumerate(zip(arrays, np.diff(ptr), strict=True)):
         if array.shape != (size,):
             raise InputError(
@@ -282,62 +291,46 @@ def _joined(name: str, arrays: list[Any], ptr: Ints, what: str) -> Floats:
     return checked_scores(np.concatenate(arrays), ptr, f"{what} scores of '{name}'")
 
 
-def without_answers(data: Any) -> Any:
-    """A graph of one's own, without its rationale, as explainers may see it."""
-    data = data.clone()  # or what a function does to it would be done to the dataset
-    for key in _ANSWERS:
-        if key in data:
-            del data[key]
-    return data
-
-
-def scored_from_file(
+def file_scores(
     file: ScoreFile,
     part: GraphXAIDataset,
     truth: Truth,
     model: nn.Module | None = None,
     force: bool = False,
-) -> Scored:
-    """The scores in a file, in the order of these graphs; a file of anything else is refused."""
-    wanted = part.manifest.content_sha256
-    if file.content_sha256 != wanted and not force:
+) -> Scores:
+    """Return a file's scores in the order of these graphs; `force` allows another build, model."""
+    expected = part.manifest.content_sha256
+    if file.content_sha256 != expected and not force:
         raise InputError(
             f"scores of '{file.explainer}': made for '{file.dataset}', content "
-            f"{file.content_sha256[:12]}…; this is '{part.name}', content {wanted[:12]}…"
+            f"{file.content_sha256[:12]}…; this is '{part.name}', content {expected[:12]}…"
         )
     if model is not None and file.model_sha256 and not force:
-        explained = weights_digest(model)
-        if file.model_sha256 != explained:
+        digest = weights_digest(model)
+        if file.model_sha256 != digest:
             raise InputError(
                 f"scores of '{file.explainer}': they explain another model (weights "
-                f"{file.model_sha256[:12]}…, expected {explained[:12]}…)"
+                f"{file.model_sha256[:12]}…, expected {digest[:12]}…)"
             )
-    place = {int(graph): i for i, graph in enumerate(file.graph_id)}
-    missing = [int(graph) for graph in truth.graph_id if int(graph) not in place]
+    position = {int(graph): i for i, graph in enumerate(file.graph_id)}
+    missing = [int(graph) for graph in truth.graph_id if int(graph) not in position]
     if missing:
         raise InputError(
             f"scores of '{file.explainer}': none for {len(missing)} of the {len(truth.graph_id)} "
             f"graphs, the first of them graph {missing[0]}; expected scores for each"
         )
-    order = [place[int(graph)] for graph in truth.graph_id]
-    nodes = _in_order(file.node_scores, file.node_ptr, order, truth.node_ptr, "nodes", file, truth)
-    edges = None
-    if file.edge_scores is not None and file.edge_ptr is not None:
-        edges = _in_order(
-            file.edge_scores, file.edge_ptr, order, truth.edge_ptr, "edges", file, truth
-        )
-    return Scored(nodes, edges)
+    order = [position[int(graph)] for graph in truth.graph_id]
 
+    def in_order(scores: Any, ptr: Ints, expected_ptr: Ints, what: str) -> Floats:
+        counts, sizes = np.diff(ptr)[order], np.diff(expected_ptr)
+        for graph in (counts != sizes).nonzero()[0][:1]:
+            raise InputError(
+                f"scores of '{file.explainer}': {counts[graph]} {what} in graph "
+                f"{truth.graph_id[graph]}, expected {sizes[graph]}"
+            )
+        return np.concatenate([scores[ptr[i] : ptr[i + 1]] for i in order]).astype(np.float64)
 
-def _in_order(
-    scores: Any, ptr: Ints, order: list[int], wanted: Ints, what: str, file: ScoreFile, truth: Truth
-) -> Floats:
-    counts, expected = np.diff(ptr)[order], np.diff(wanted)
-    wrong = (counts != expected).nonzero()[0]
-    if len(wrong):
-        first = int(wrong[0])
-        raise InputError(
-            f"scores of '{file.explainer}': {counts[first]} {what} in graph "
-            f"{truth.graph_id[first]}, expected {expected[first]}"
-        )
-    return np.concatenate([scores[ptr[i] : ptr[i + 1]] for i in order]).astype(np.float64)
+    nodes = in_order(file.node_scores, file.node_ptr, truth.node_ptr, "nodes")
+    if file.edge_scores is None or file.edge_ptr is None:
+        return Scores(nodes)
+    return Scores(nodes, in_order(file.edge_scores, file.edge_ptr, truth.edge_ptr, "edges"))

@@ -1,13 +1,14 @@
-"""What is measured of one trained model: all explainers that it is for, on the graphs of a split.
+"""Train one model with one seed and measure all its explainers: a task of a comparison.
 
-It is kept beside the model, in `evaluation.json`, so that nothing is measured twice.
+Results are saved next to the model, in `evaluation.json`, so that nothing is measured twice.
 """
 
 import json
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,160 +16,192 @@ from torch import nn
 
 from graphxai_data import __version__
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.evaluation.evaluate import measured
-from graphxai_data.evaluation.faithfulness import (
-    fidelity,
-    highest,
-    retrained_accuracy,
-    sparsity_curves,
-)
-from graphxai_data.evaluation.score_sources import Scored, Truth, chosen_graphs, scored_by
+from graphxai_data.evaluation.evaluate import Evaluator, Row
+from graphxai_data.evaluation.faithfulness import highest, retrained_accuracy, sparsity_curves
+from graphxai_data.evaluation.score_sources import Scores, Truth, variant_scores
 from graphxai_data.evaluation.timing import conditions, time_explainer
 from graphxai_data.explain.files import SUFFIX, ScoreFile
 from graphxai_data.explain.variants import Variant
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
+from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import Card, weights_digest
+from graphxai_data.training.train import device_of, run_folder, train
 
 log = logging.getLogger(__name__)
 
 RESULTS = "evaluation.json"
-# So many training graphs are explained and trained on with for the retraining check.
+# Number of training graphs for the accuracy after retraining.
 _RETRAINING_GRAPHS = 1000
 _PREDICTIVE = ("accuracy", "f1")
-
-# What is being done, how much of it is done, and how much there is.
-Told = Callable[[str, int, int], None]
-Row = dict[str, Any]
+_TIMES = ("ms_", "timed_")
+_FAITHFULNESS = ("fidelity_", "characterisation", "retrained_", "curves")
 
 
-class Study:
-    """Measures models on the same graphs in the same ways.
+@dataclass(frozen=True)
+class ModelTask:
+    """One model to train with one seed, and the explainers to measure on it.
 
-    Args:
-        dataset: all of it.
-        split: which graphs are explained.
-        timing: measure how long an explanation takes.
-        faithfulness: measure fidelity, its curves, and accuracy after retraining.
-        save_scores: folder for an explanation file of each row, or None.
-        told: progress, or None.
+    Attributes:
+        model: name in the zoo.
+        seed: of the training, and of explainers that draw at random.
+        variants: the explainers.
+        out: folder of all trainings.
+        configuration: of the training.
+        changes: settings that differ from the configuration's.
     """
 
-    def __init__(
-        self,
-        dataset: GraphXAIDataset,
-        split: str,
-        *,
-        timing: bool,
-        faithfulness: bool,
-        save_scores: Path | None,
-        told: Told | None,
-    ) -> None:
-        self.dataset, self.split, self.part = dataset, split, chosen_graphs(dataset, split)
-        self.truth = Truth.of(self.part)
-        self.timing, self.faithfulness = timing, faithfulness
-        self.told, self.save_scores = told, save_scores
-        self.curves: dict[str, dict[str, list[float]]] = {}
+    model: str
+    seed: int
+    variants: tuple[Variant, ...]
+    out: Path
+    configuration: str
+    changes: dict[str, Any]
 
-    def of_model(
+    def __str__(self) -> str:
+        return f"{self.model}, seed {self.seed}"
+
+    def folder(self, dataset: GraphXAIDataset) -> Path:
+        """Return the folder of the training."""
+        return run_folder(self.out, self.model, dataset.name, self.seed)
+
+    @property
+    def groups(self) -> list[list[Variant]]:
+        """The explainers, grouped by the run that they are read from."""
+        return group_by_run(self.variants)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that progress is reported in: the training, and each run."""
+        return 1 + len(self.groups)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The results of a `ModelTask`.
+
+    Attributes:
+        rows: one per explainer.
+        curves: of fidelity over sparsity, by "model/explainer/seed".
+        device: type of the device of the training.
+    """
+
+    rows: list[Row]
+    curves: dict[str, dict[str, list[float]]]
+    device: str
+
+
+class Study(Evaluator):
+    """Measures models on the same graphs, and saves what it measures next to each model."""
+
+    def run(self, task: ModelTask, progress: Progress = no_progress) -> Measurement:
+        """Train the model of a task, or load it, and measure what is not saved yet.
+
+        `progress` is called with the steps done and all steps of the task, while it works.
+        """
+        dataset, steps = self.dataset, task.steps
+        model, card = train(
+            dataset, task.model, task.configuration, task.seed, task.out,
+            changes=task.changes, device=self.options.device,
+            progress=lambda done, total, _: progress(
+                0, steps, f"training {task}: epoch {done} of {total}"
+            ),
+        )  # fmt: skip
+        saved = SavedRows(
+            task.folder(dataset) / RESULTS, dataset, card, self._split, self.options.force
+        )
+        rows, curves = [], {}
+        for step, group in enumerate(task.groups, 1):
+            what = f"{', '.join(variant.name for variant in group)} of {task}"
+
+            def report(done: int, total: int, _: str, step: int = step, what: str = what) -> None:
+                progress(step, steps, f"{what}: {done} of {total}")
+
+            self._measure_missing(saved, group, model, card, report)
+            for variant in group:
+                row = self._asked_for(saved.rows[variant.name])
+                if "curves" in row:
+                    curves[f"{task.model}/{variant.name}/{task.seed}"] = row.pop("curves")
+                scores = card.scores.get(self._split, {}) if variant.kind != "none" else None
+                predictive = {} if scores is None else {k: scores.get(k) for k in _PREDICTIVE}
+                rows.append(_identity(task.model, variant, task.seed) | predictive | row)
+        return Measurement(rows, curves, device_of(self.options.device).type)
+
+    def measure_without_model(self, variants: Iterable[Variant], seed: int) -> list[Row]:
+        """Return the rows of explainers that look at no model; they are quick and never saved."""
+        rows = []
+        for variant in variants:
+            scores = variant_scores([variant], None, self.part, seed=seed)[variant.name]
+            row = _identity("-", variant, seed) | self.measure(variant.name, scores, None)
+            if self.options.timing:
+                row |= time_explainer(variant, None, self.part)
+            self._save_scores(scores, variant, "", f"none-{seed}")
+            rows.append(row)
+        return rows
+
+    @property
+    def _split(self) -> str:
+        return self.options.split or "test"
+
+    def _measure_missing(
         self,
-        variants: Sequence[Variant],
-        name: str,
+        saved: "SavedRows",
+        group: list[Variant],
         model: nn.Module,
         card: Card,
-        folder: Path,
-        force: bool,
-    ) -> Iterator[Row]:
-        """The rows of one trained model; measured now, or as they are kept beside it."""
-        kept = _Kept(folder / RESULTS, self.dataset, card, self.split, force)
-        for group in groups(variants):
-            self._complete(kept, group, name, model, card)
-            for variant in group:
-                row = self._wanted(kept.rows[variant.name])
-                if curves := row.pop("curves", None):
-                    self.curves[f"{name}/{variant.name}/{card.seed}"] = curves
-                predictive = {k: card.scores.get(self.split, {}).get(k) for k in _PREDICTIVE}
-                if variant.kind == "none":
-                    predictive = {}
-                yield {
-                    "model": name, "explainer": variant.name, "seed": card.seed,
-                    **predictive, **row,
-                }  # fmt: skip
-
-    def of_no_model(self, variants: Sequence[Variant], seed: int) -> Iterator[Row]:
-        """The floor and the ceiling: measured anew, since that takes no time."""
-        for variant in variants:
-            (scored,) = scored_by([variant], None, self.part, seed=seed).values()
-            row: Row = {"model": "-", "explainer": variant.name, "seed": seed}
-            row |= measured(variant.name, scored, self.truth)
-            if self.timing:
-                row |= time_explainer(variant, None, self.part)
-            self._save(scored, variant, "", f"none-{seed}")
-            yield row
-
-    def _complete(
-        self, kept: "_Kept", group: list[Variant], name: str, model: nn.Module, card: Card
+        progress: Progress,
     ) -> None:
-        """Measure what is not known yet of the variants that one run of an explainer serves."""
-        rows = {variant.name: kept.rows.setdefault(variant.name, {}) for variant in group}
-        known = list(rows.values())
-        plain = all("jaccard" in row for row in known)
-        faithful = all("retrained_accuracy" in row for row in known) or not self.faithfulness
-        now = conditions(model)
-        timed = all(now.items() <= row.items() for row in known) or not self.timing
-        if plain and faithful and timed and self.save_scores is None:
+        """Complete the saved rows of the explainers that are read from one run."""
+        rows, options = [saved.rows.setdefault(v.name, {}) for v in group], self.options
+        times = conditions(model).items()
+        timed = not options.timing or all(times <= row.items() for row in rows)
+        faithful = not options.faithfulness or all("retrained_accuracy" in row for row in rows)
+        scored = faithful and not options.save_scores and all("jaccard" in row for row in rows)
+        if timed and scored:
             return
-        what = f"{', '.join(rows)} of {name}, seed {card.seed}"
-        if self.told:
-            self.told(what, 0, len(self.part))
-        progress = None if self.told is None else partial(self.told, what)
+        progress(0, len(self.part), "")
         if not timed:
-            taken = time_explainer(group[0], model, self.part)
-            for row in known:
-                row |= taken
-        if not (plain and faithful and self.save_scores is None):
-            scored = scored_by(group, model, self.part, seed=card.seed, progress=progress)
-            for variant in group:
-                found = scored[variant.name]
-                rows[variant.name] |= measured(variant.name, found, self.truth)
-                self._save(found, variant, weights_digest(model), f"{name}-{card.seed}")
-            if not faithful:
-                training = scored_by(group, model, self._training[0], seed=card.seed)
-                for variant in group:
-                    both = training[variant.name], scored[variant.name]
-                    rows[variant.name] |= self._faithful(model, card, *both)
-        kept.write(rows)
+            times_taken = time_explainer(group[0], model, self.part)
+            for row in rows:
+                row |= times_taken
+        if not scored:
+            scores = variant_scores(group, model, self.part, seed=card.seed, progress=progress)
+            for variant, row in zip(group, rows, strict=True):
+                row |= self.measure(variant.name, scores[variant.name], model)
+                place = f"{card.model}-{card.seed}"
+                self._save_scores(scores[variant.name], variant, weights_digest(model), place)
+        if not faithful:
+            training = variant_scores(group, model, self._training[0], seed=card.seed)
+            for variant, row in zip(group, rows, strict=True):
+                row |= self._retrain(model, card, training[variant.name], scores[variant.name])
+        saved.write({variant.name: saved.rows[variant.name] for variant in group})
 
-    def _faithful(self, model: nn.Module, card: Card, training: Scored, found: Scored) -> Row:
-        some, truth = self._training
-        left = (
-            ~highest(training.nodes, some, truth.node_mask),
-            ~highest(found.nodes, self.part, self.truth.node_mask),
+    def _retrain(self, model: nn.Module, card: Card, training: Scores, scores: Scores) -> Row:
+        """Return the accuracy after retraining without the highest-scored nodes, and curves."""
+        part, truth = self._training
+        keep = (
+            ~highest(training.nodes, part, truth.node_mask),
+            ~highest(scores.nodes, self.part, self.truth.node_mask),
         )
-        loss = card.training.loss
+        loss, seed = card.training.loss, card.seed
         return {
-            **fidelity(model, self.part, found.nodes, self.truth.node_mask),
-            "retrained_accuracy": retrained_accuracy(
-                model, some, self.part, left, loss, seed=card.seed
-            ),
-            "curves": sparsity_curves(model, self.part, found.nodes),
+            "retrained_accuracy": retrained_accuracy(model, part, self.part, keep, loss, seed=seed),
+            "curves": sparsity_curves(model, self.part, scores.nodes),
         }
 
     @cached_property
     def _training(self) -> tuple[GraphXAIDataset, Truth]:
-        rows = self.dataset.get_idx_split()["train"][:_RETRAINING_GRAPHS]
-        return self.dataset[rows], Truth.of(self.dataset[rows])
+        part = self.dataset[self.dataset.get_idx_split()["train"][:_RETRAINING_GRAPHS]]
+        return part, Truth.of(part)
 
-    def _wanted(self, row: Row) -> Row:
-        """Without what is known but was not asked for, so that tables do not depend on history."""
-        left_out: tuple[str, ...] = ()
-        if not self.timing:
-            left_out += ("ms_", "timed_")
-        if not self.faithfulness:
-            left_out += ("fidelity_", "characterisation", "retrained_", "curves")
+    def _asked_for(self, row: Row) -> Row:
+        """Leave out what is saved but was not asked for: tables must not depend on history."""
+        left_out = (() if self.options.timing else _TIMES) + (
+            () if self.options.faithfulness else _FAITHFULNESS
+        )
         return {key: value for key, value in row.items() if not key.startswith(left_out)}
 
-    def _save(self, scored: Scored, variant: Variant, model_sha256: str, place: str) -> None:
-        if self.save_scores is None:
+    def _save_scores(self, scores: Scores, variant: Variant, model_sha256: str, place: str) -> None:
+        if self.options.save_scores is None:
             return
         ScoreFile(
             dataset=self.dataset.name,
@@ -176,25 +209,29 @@ class Study:
             explainer=variant.name,
             graph_id=self.truth.graph_id,
             node_ptr=self.truth.node_ptr,
-            node_scores=scored.nodes,
-            edge_ptr=None if scored.edges is None else self.truth.edge_ptr,
-            edge_scores=scored.edges,
+            node_scores=scores.nodes,
+            edge_ptr=None if scores.edges is None else self.truth.edge_ptr,
+            edge_scores=scores.edges,
             model_sha256=model_sha256,
-        ).save(self.save_scores / f"{variant.name}-{place}{SUFFIX}")
+        ).save(self.options.save_scores / f"{variant.name}-{place}{SUFFIX}")
 
 
-def groups(variants: Sequence[Variant]) -> list[list[Variant]]:
-    """Variants that one run of an explainer serves."""
-    found: dict[str, list[Variant]] = {}
+def _identity(model: str, variant: Variant, seed: int) -> Row:
+    return {"model": model, "explainer": variant.name, "seed": seed}
+
+
+def group_by_run(variants: Sequence[Variant]) -> list[list[Variant]]:
+    """Group variants by method and options: one run of the explainer serves a group."""
+    groups: dict[str, list[Variant]] = {}
     for variant in variants:
-        found.setdefault(f"{variant.method} {sorted(variant.options.items())}", []).append(variant)
-    return list(found.values())
+        groups.setdefault(f"{variant.method} {sorted(variant.options.items())}", []).append(variant)
+    return list(groups.values())
 
 
-class _Kept:
-    """The rows that are known of a model, by split; of other weights or data none are.
+class SavedRows:
+    """The rows in a model's `evaluation.json`, for one split; none if weights or data differ.
 
-    With `force` none are known, and what is written replaces rows instead of adding to them.
+    With `force` no row is known, and what is written replaces rows instead of adding to them.
     """
 
     def __init__(
@@ -209,39 +246,39 @@ class _Kept:
         self.rows: dict[str, Row] = {} if force else self._read().get(split, {})
 
     def write(self, rows: dict[str, Row]) -> None:
-        """Put some rows on disk, beside whatever another process has put there meanwhile."""
+        """Write these rows, and keep what other processes have written meanwhile."""
         with (
             explained_disk_errors(self._path.parent, "--out", "what is measured already"),
             folder_lock(self._path, wait=True),
         ):
             splits = self._read()
-            there = splits.setdefault(self._split, {})
+            on_disk = splits.setdefault(self._split, {})
             for name, row in rows.items():
-                there[name] = row if self._force else there.get(name, {}) | row
-            whole = without_nan({"of": self._identity, "splits": splits})
-            write_atomically(self._path, json.dumps(whole, indent=2).encode())
+                on_disk[name] = row if self._force else on_disk.get(name, {}) | row
+            content = without_nan({"of": self._identity, "splits": splits})
+            write_atomically(self._path, json.dumps(content, indent=2).encode())
 
     def _read(self) -> dict[str, dict[str, Row]]:
         if not self._path.is_file():
             return {}
         try:
-            kept = json.loads(self._path.read_text(encoding="utf-8"))
-            if kept["of"] != self._identity:
+            content = json.loads(self._path.read_text(encoding="utf-8"))
+            if content["of"] != self._identity:
                 return {}
             return {
                 split: {
                     name: {k: math.nan if v is None else v for k, v in row.items()}
                     for name, row in rows.items()
                 }
-                for split, rows in kept["splits"].items()
+                for split, rows in content["splits"].items()
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("%s: damaged (%s); measured anew", self._path, error)
+            log.warning("%s: damaged (%s); measured again", self._path, error)
             return {}
 
 
 def without_nan(value: Any) -> Any:
-    """The same with None, null in JSON, for what is not a finite number."""
+    """Return the same value with None, null in JSON, instead of numbers that are not finite."""
     if isinstance(value, dict):
         return {key: without_nan(v) for key, v in value.items()}
     if isinstance(value, list):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphxai_data.errors import InputError
-from graphxai_data.evaluation.comparison import summary_of
-from graphxai_data.evaluation.study import RESULTS, Row
+from graphxai_data.evaluation.comparison import summarise
+from graphxai_data.evaluation.evaluate import Row
+from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.explain.files import SUFFIX, ScoreFile, is_score_file
 from graphxai_data.manifest import Manifest
 from graphxai_data.training.checkpoint import CARD, WEIGHTS, Card, read_card
@@ -102,7 +103,7 @@ def _printed_rows(path: Path, manifest: Manifest) -> list[Row]:
 def _checked(rows: list[Row], manifest: Manifest) -> list[Row]:
     """The numbers and words of rows, without curves; an error for what is no table of them."""
     plain = [{k: v for k, v in row.items() if not isinstance(v, dict | list)} for row in rows]
-    summary_of(manifest.dataset, plain)
+    summarise(manifest.dataset, plain)
     return plain
 
 

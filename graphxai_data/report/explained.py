@@ -18,10 +18,10 @@ from torch import nn
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
-from graphxai_data.evaluation.comparison import summary_of
-from graphxai_data.evaluation.evaluate import measured
-from graphxai_data.evaluation.score_sources import Truth, scored_by, scored_from_file
-from graphxai_data.evaluation.study import Row, groups
+from graphxai_data.evaluation.comparison import summarise
+from graphxai_data.evaluation.evaluate import Row, explanation_metrics
+from graphxai_data.evaluation.score_sources import Truth, file_scores, variant_scores
+from graphxai_data.evaluation.study import group_by_run
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
 from graphxai_data.files.shipped import shipped
@@ -107,7 +107,7 @@ def explained(
         found.folders = shipped_models(manifest)
     wanted = chosen_variants(explainers) if explainers else chosen_variants(_USUAL)
     if not (found.folders or found.files or manifest.statistics["rationale_nodes_mean"]):
-        return Explained(table=summary_of(manifest.dataset, found.rows))
+        return Explained(table=summarise(manifest.dataset, found.rows))
     dataset = GraphXAIDataset.from_folder(folder)
     if dataset.task == "node":
         if evaluations:
@@ -124,7 +124,7 @@ def explained(
     page.add_floor([v for v in variants_for(None, page.recipe) if v in wanted])
     if explainers and "all" not in explainers:
         page.refuse_unused(wanted)
-    page.result.table = summary_of(manifest.dataset, _merged(found.rows, page.rows))
+    page.result.table = summarise(manifest.dataset, _merged(found.rows, page.rows))
     for row in page.result.table:
         if row["model"] in page.foreign:  # it may have been trained on what it is measured on
             row["paper"] = {}
@@ -184,7 +184,7 @@ class _Page:
         self._add(variants, None, None, "-", 0)
         for variant in chosen_variants(_FLOOR_AND_CEILING):
             if variant not in variants and len(self.test):
-                (scored,) = scored_by([variant], None, self.test).values()
+                (scored,) = variant_scores([variant], None, self.test).values()
                 self._measure(variant.name, scored, "-", 0)
 
     def add_file(self, path: Path, file: ScoreFile) -> None:
@@ -206,7 +206,7 @@ class _Page:
         others = f"It is not among those in {path.name}."
         self._show(title, f"scores in {path.name}", model, others, scores)
         if self._truth is not None and set(self._truth.graph_id.tolist()) <= scores.keys():
-            of_test = scored_from_file(file, self.test, self._truth)
+            of_test = file_scores(file, self.test, self._truth)
             self._measure(title, of_test, model or "-", 0)
 
     def refuse_unused(self, wanted: Sequence[Variant]) -> None:
@@ -227,12 +227,12 @@ class _Page:
         kind: str,
         seed: int,
     ) -> None:
-        for group in groups(variants):
+        for group in group_by_run(variants):
             what = f"{group[0].name} of {name or 'no model'}"
             self.progress(len(self.result.shown), 0, what)
             scores: dict[str, dict[int, Any]] = {variant.name: {} for variant in group}
             for part in self.parts:
-                scored = scored_by(group, model, part, seed=seed)
+                scored = variant_scores(group, model, part, seed=seed)
                 for variant in group:
                     scores[variant.name] |= _by_graph(part, scored[variant.name].nodes)
                     if part is self.test:
@@ -250,7 +250,7 @@ class _Page:
         if name is not None:
             predicted = [self.result.predicted[name][i] for i in self._truth.graph_id.tolist()]
             row["accuracy"] = float(np.mean(predicted == self._truth.label))
-        self.rows.append(row | measured(explainer, scored, self._truth))
+        self.rows.append(row | explanation_metrics(explainer, scored, self._truth))
 
     def _show(
         self,

@@ -215,12 +215,12 @@ def test_an_evaluation_on_a_cluster_is_the_one_without(
     here, files = _compared(tmp_path, tmp_path / "here")
     told: list[str] = []
 
-    def kill(what: str, *_: object) -> None:
+    def kill(done: int, total: int, what: str) -> None:
         told.append(what)
         kill_a_worker()
 
     address = local_cluster.scheduler_address
-    there, theirs = _compared(tmp_path, tmp_path / "there", engine=address, told=kill)
+    there, theirs = _compared(tmp_path, tmp_path / "there", engine=address, progress=kill)
     assert there == here
     assert len(told) == 4
     results = run_folder("", "bcos-gin", "ba2motif", 1) / RESULTS

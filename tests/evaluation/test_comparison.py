@@ -65,18 +65,19 @@ def test_a_comparison_is_what_evaluate_says_of_every_model(
 
 def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs: Path) -> None:
     first = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
-    told: list[str] = []
+    reports: list[str] = []
     again = compare(
-        dataset, None, QUICK, (0, 1), runs, changes=SMALL, told=lambda w, *_: told.append(w)
-    )
+        dataset, None, QUICK, (0, 1), runs, changes=SMALL,
+        progress=lambda done, total, what: reports.append(what),
+    )  # fmt: skip
     for old, new in zip(first.rows, again.rows, strict=True):
-        if old["model"] != "-":  # the floor is measured anew: that takes no time
+        if old["model"] != "-":  # the floor is quick, so it is measured again
             assert json.dumps(new) == json.dumps(old)
-    assert not told
+    assert not reports
     forced: list[str] = []
     compare(
         dataset, ("bcos-gin",), ("bcos",), (0,), runs, changes=SMALL, force=True,
-        told=lambda w, *_: forced.append(w),
+        progress=lambda done, total, what: forced.append(what),
     )  # fmt: skip
     assert forced
     path = run_folder(runs, "bcos-gin", "ba2motif", 0) / RESULTS
@@ -84,12 +85,12 @@ def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs
     kept["of"]["weights_sha256"] = "another"
     for text in (json.dumps(kept), "{", "[]"):  # of another model, truncated, something else
         path.write_text(text)
-        seen: list[str] = []
+        reports.clear()
         compare(
             dataset, ("bcos-gin",), ("bcos",), (0,), runs, changes=SMALL, timing=False,
-            told=lambda w, *_, seen=seen: seen.append(w),
+            progress=lambda done, total, what: reports.append(what),
         )  # fmt: skip
-        assert seen
+        assert reports
 
 
 def test_json_and_csv_say_the_same(dataset: GraphXAIDataset, runs: Path) -> None:
@@ -229,11 +230,8 @@ def test_the_command_line_compares(
             ["--sweep", "b=1,2", "--model", "gsat", "--explainer", "gsat"],
             "explainer: expected one row, got 'gsat'",
         ),
-        (["--sweep", "b=1", "--faithfulness"], "--faithfulness means nothing beside --sweep"),
-        (
-            ["--scores", "a", "--explainer", "bcos"],
-            "--explainer means nothing beside --scores",
-        ),
+        (["--sweep", "b=1", "--faithfulness"], "--faithfulness cannot be combined with --sweep"),
+        (["--scores", "a", "--explainer", "bcos"], "--explainer cannot be combined with --scores"),
         (["--explainer", "halogen-closeness"], "is not for 'ba2motif'"),
         (["--explainer", "bcos-folded"], "is not for 'ba2motif'"),
         (
@@ -261,12 +259,12 @@ def test_what_is_kept_grows_and_tables_do_not_depend_on_it(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     def run(**options: object) -> tuple[set[str], list[str]]:
-        told: list[str] = []
-        found = compare(
+        reports: list[str] = []
+        comparison = compare(
             dataset, ("bcos-gin",), ("bcos", "bcos-contrast"), (0,), tmp_path, changes=SMALL,
-            told=lambda what, *_: told.append(what), **options,
+            progress=lambda done, total, what: reports.append(what), **options,
         )  # fmt: skip
-        return set(found.rows[0]), [what for what in told if "training" not in what]
+        return set(comparison.rows[0]), [what for what in reports if "training" not in what]
 
     plain, first = run(timing=False)
     assert "ms_per_graph" not in plain

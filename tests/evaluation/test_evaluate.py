@@ -194,7 +194,7 @@ def bad_scores(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Data], n
     [
         (bad_scores(lambda s: s * np.nan), "scores of 'mine': nan at 0 of graph 0"),
         (bad_scores(lambda s: s[1:]), r"scores of 'mine': expected \[\d+\] for graph 0, got"),
-        ([np.zeros(3)] * 4, r"scores of 'mine': expected 15 arrays, one a graph, got 4"),
+        ([np.zeros(3)] * 4, r"scores of 'mine': expected 15 arrays, one per graph, got 4"),
         (lambda model, data: 0, "is a function of a model and a graph; give a model"),
         (lambda a, b, c: 0, r"expected fn\(data\) or fn\(model, data\), got another"),
         (bad_scores(np.zeros_like), "the same for all nodes of every graph, which ranks nothing"),

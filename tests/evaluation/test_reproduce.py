@@ -7,8 +7,9 @@ import pytest
 from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, build, load_model
-from graphxai_data.drawing import graphs as figures
+from graphxai_data.drawing.graphs import draw_graph
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.evaluation import paper_figures as figures
 from graphxai_data.evaluation import reproduce as module
 from graphxai_data.evaluation.reproduce import BUDGETS, Budget, reproduce
 from graphxai_data.evaluation.reproduce_cells import (
@@ -324,11 +325,11 @@ def test_red_speaks_for_a_class_and_blue_against(reference_root: Path) -> None:
     axes = figures.Figure().subplots()
     data = dataset[0]
     scores = figures.explain(model, data).node_scores.detach().numpy()
-    figures.draw_graph(axes, data, scores, None)
+    draw_graph(axes, data, scores, None)
     (nodes,) = [c for c in axes.collections if len(c.get_offsets()) == data.num_nodes]
     red, _, blue, _ = nodes.get_facecolors()[scores.argmax()]
     assert red > blue
-    figures.draw_graph(axes, data, -scores, None)
+    draw_graph(axes, data, -scores, None)
     red, _, blue, _ = axes.collections[-1].get_facecolors()[scores.argmax()]
     assert red < blue
 

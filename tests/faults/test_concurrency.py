@@ -121,12 +121,12 @@ def test_two_evaluations_at_once_keep_each_others_rows(
     compare(dataset, explainers=["random"], faithfulness=False, **wish | {"models": None})
     path = tmp_path / "bcos-gin-ba2motif" / "seed-0" / RESULTS
 
-    def other(what: str, *_: object) -> None:
+    def other(done: int, total: int, what: str) -> None:
         # When the first one has read what is known, the second does all its work.
         if "bcos of" in what:
             compare(dataset, explainers=["bcos-input-x-gradient"], **wish)
 
-    compare(dataset, explainers=["bcos"], told=other, **wish)
+    compare(dataset, explainers=["bcos"], progress=other, **wish)
     rows = json.loads(path.read_text())["splits"]["test"]
     assert {"bcos", "bcos-input-x-gradient"} <= rows.keys()
     assert all("jaccard" in row for row in rows.values())

@@ -223,19 +223,19 @@ def scores(folder: Path) -> Target:
 
 
 def evaluations(folder: Path) -> Target:
-    """What is kept of a model: damage means that it is measured anew."""
+    """What is kept of a model: damage means that it is measured again."""
     from types import SimpleNamespace
 
-    from graphxai_data.evaluation.study import _Kept
+    from graphxai_data.evaluation.study import SavedRows
 
     manifest = SimpleNamespace(content_sha256="1" * 64)
     dataset, card = SimpleNamespace(manifest=manifest), SimpleNamespace(weights_sha256="2" * 64)
     path = folder / "evaluation.json"
-    kept = _Kept(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
+    kept = SavedRows(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
     kept.write({"bcos": {"jaccard": 0.5, "auroc": None, "curves": {"a": [0.1]}}})
 
     def read(path: Path) -> None:
-        found = _Kept(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
+        found = SavedRows(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
         assert isinstance(found.rows, dict)
         assert all(isinstance(row, dict) for row in found.rows.values())
         json.dumps(found.rows)
