@@ -357,7 +357,7 @@ def test_on_the_command_line(
     assert wishes[1] == (PARTS, None, None, "small", "default")
     for bad, message in (
         (("--seeds", ""), "--seeds: expected"),
-        (("--results", "s3://bucket/r"), "expected a folder of this machine, got a URL"),
+        (("--results", "s3://bucket/r"), "expected a folder on this machine, got a URL"),
     ):
         refused = cli("reproduce", *bad)
         assert (refused.exit_code, message in refused.stderr) == (2, True), refused.stderr
