@@ -1,19 +1,19 @@
 """Molecules from the files that OGB publishes of a dataset, parsed as whole arrays.
 
-`raw/node-feat.csv` has the nine values of an atom a line, `raw/edge.csv` the two ends of a bond,
-counted from 0 within the molecule, `raw/edge-feat.csv` its three values; `raw/num-node-list.csv`
-and `raw/num-edge-list.csv` say how many lines of those each molecule has, `raw/graph-label.csv` its
-class, and `mapping/mol.csv` its SMILES.
+Each line of `raw/node-feat.csv` has the nine values of an atom, of `raw/edge.csv` the two ends of a
+bond, numbered from 0 within the molecule, and of `raw/edge-feat.csv` its three values.
+`raw/num-node-list.csv` and `raw/num-edge-list.csv` say how many of these lines each molecule has,
+`raw/graph-label.csv` its class, and `mapping/mol.csv` its SMILES.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import read_numbers
+from graphxai_data.generators.published import PublishedGraphs, Values
 from graphxai_data.graphs.columns import Ints, pointers
 
 ATOMS = "raw/node-feat.csv"
@@ -25,68 +25,45 @@ LABELS = "raw/graph-label.csv"
 MAPPING = "mapping/mol.csv"
 FILES = (ATOMS, ENDS, BONDS, ATOM_COUNTS, BOND_COUNTS, LABELS, MAPPING)
 
-Values = npt.NDArray[np.uint8]
-# Values of atoms [n, 9], edges [2, m] and values of bonds [m, 3].
-Graph = tuple[Values, npt.NDArray[np.int64], Values]
+# OGB's encodings: the values that have a column of their own; a last column is for all others.
+CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
+HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
+BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 
 
-@dataclass(frozen=True)
-class OGBGraphs:
-    """All molecules of a source.
-
-    Attributes:
-        label: [g] class.
-        atoms: [N, 9] values of atoms.
-        bonds: [M, 3] values of bonds, once for each direction.
-        node_ptr: [g+1] where the atoms of each molecule begin and end.
-        edge_ptr: [g+1] the same of bonds.
-        edge_index: [2, M] both directions, sorted by molecule, source and target.
-    """
-
-    label: Ints
-    atoms: Values
-    bonds: Values
-    node_ptr: Ints
-    edge_ptr: Ints
-    edge_index: Ints
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-    def chosen(self, rows: Ints) -> list[Graph]:
-        """The graphs in some rows."""
-        nodes, edges = self.node_ptr.tolist(), self.edge_ptr.tolist()
-        return [
-            (
-                self.atoms[nodes[i] : nodes[i + 1]],
-                self.edge_index[:, edges[i] : edges[i + 1]],
-                self.bonds[edges[i] : edges[i + 1]],
-            )
-            for i in rows.tolist()
-        ]
+def _and_other(values: Iterable[object]) -> list[str]:
+    return [*map(str, values), "other"]
 
 
-def read_ogb(
-    path: Path, classes: int, atom_widths: tuple[int, ...], bond_widths: tuple[int, ...]
-) -> OGBGraphs:
-    """The molecules of a folder or zip archive, or an `InputError` that says where it is wrong.
+ATOM_VALUES = {
+    "atomic number": _and_other(range(1, 119)),
+    "chirality": _and_other(CHIRALITY),
+    "degree": _and_other(range(11)),
+    "charge": _and_other(range(-5, 6)),
+    "hydrogens": _and_other(range(9)),
+    "radical electrons": _and_other(range(5)),
+    "hybridisation": _and_other(HYBRIDISATION),
+    "aromatic": ["no", "yes"],
+    "in a ring": ["no", "yes"],
+}
+ATOM_WIDTHS = tuple(map(len, ATOM_VALUES.values()))
+# Bond type, stereo (without a column for others), conjugated or not.
+BOND_WIDTHS = (len(BOND_TYPES) + 1, len(STEREO), 2)
 
-    Args:
-        path: of the folder or archive.
-        classes: how many classes there are.
-        atom_widths: for each value of an atom, how many it may take.
-        bond_widths: the same of bonds.
-    """
+
+def read_ogb(path: Path, classes: int) -> PublishedGraphs:
+    """Return the molecules of a folder or zip archive; an `InputError` says where it is wrong."""
     label = _values(path, LABELS, (classes,))[:, 0].astype(np.int64)
-    atoms, bonds = _values(path, ATOMS, atom_widths), _values(path, BONDS, bond_widths)
+    atoms, bonds = _values(path, ATOMS, ATOM_WIDTHS), _values(path, BONDS, BOND_WIDTHS)
     ends = read_numbers(path, ENDS, 2)
     source, target = np.ascontiguousarray(ends.T)
     node_ptr = _pointers(path, ATOM_COUNTS, ATOMS, len(label), len(atoms))
     bond_ptr = _pointers(path, BOND_COUNTS, ENDS, len(label), len(ends))
     if len(bonds) != len(ends):
         raise InputError(
-            f"{path}: {BONDS}: {len(bonds)} lines, expected {len(ends)}, one a bond of {ENDS}: is "
-            "a file truncated?"
+            f"{path}: {BONDS}: {len(bonds)} lines, expected {len(ends)}, one per bond of {ENDS}: "
+            "is a file truncated?"
         )
     graph = np.repeat(np.arange(len(label)), np.diff(bond_ptr))
     sizes = np.diff(node_ptr)
@@ -98,7 +75,7 @@ def read_ogb(
             f"{path}: {ENDS}: line {line + 1}: {ends[line, 0]}, {ends[line, 1]}; expected two "
             f"atoms, 0 to {sizes[graph[line]] - 1}, of molecule {graph[line]}"
         )
-    # Nodes are counted through all molecules for the order, and within each in the end.
+    # The sort key numbers nodes across all molecules; the result numbers them within each.
     first = node_ptr[graph]
     both = np.stack([np.concatenate([source, target]), np.concatenate([target, source])])
     code = (both[0] + np.concatenate([first, first])) * sizes.max() + both[1]
@@ -106,15 +83,16 @@ def read_ogb(
     again = np.flatnonzero(np.diff(code[order]) == 0)
     if len(again):
         line = int(order[again[0] : again[0] + 2].max()) % len(ends)
-        raise InputError(f"{path}: {ENDS}: line {line + 1}: a bond that is there twice")
+        raise InputError(f"{path}: {ENDS}: line {line + 1}: a bond occurs twice")
     bond = np.where(order < len(ends), order, order - len(ends))
-    return OGBGraphs(label, atoms, bonds.take(bond, axis=0), node_ptr, 2 * bond_ptr, both[:, order])
+    edge_ptr, attr = 2 * bond_ptr, bonds.take(bond, axis=0)
+    return PublishedGraphs(label, node_ptr, edge_ptr, atoms, both[:, order], attr)
 
 
 def _values(path: Path, name: str, widths: tuple[int, ...]) -> Values:
-    """[lines, columns] values that are each below the width of their column."""
+    """Return values [lines, columns], each below the width of its column."""
     values = read_numbers(path, name, len(widths))
-    # Seen without sign, a negative number is larger than any width.
+    # Read as unsigned, a negative number is larger than any width.
     wrong = values.view(np.uint64) >= np.array(widths, np.uint64)
     if wrong.any():
         line, column = (int(at[0]) for at in wrong.nonzero())
@@ -126,12 +104,12 @@ def _values(path: Path, name: str, widths: tuple[int, ...]) -> Values:
 
 
 def _pointers(path: Path, name: str, counted: str, graphs: int, lines: int) -> Ints:
-    """[g+1] where the lines of each molecule begin and end, from their counts."""
+    """Return where the lines of each molecule begin and end [g+1], from their counts."""
     counts = read_numbers(path, name, 1)[:, 0]
     if len(counts) != graphs:
         raise InputError(
-            f"{path}: {name}: {len(counts)} lines, expected {graphs}, one a molecule of {LABELS}: "
-            "is a file truncated?"
+            f"{path}: {name}: {len(counts)} lines, expected {graphs}, one per molecule of "
+            f"{LABELS}: is a file truncated?"
         )
     least = 1 if counted == ATOMS else 0
     wrong = (counts < least) | (counts > lines)

@@ -1,13 +1,13 @@
 """PATTERN: find the nodes of a planted pattern in a stochastic block model (node classification).
 
-Dwivedi et al., "Benchmarking Graph Neural Networks": the published generator's parameters, of which
-the original drew without a seed, so that its graphs cannot be had again, only their distribution. A
-number of patterns (their inner graphs and features) are drawn once, and each is planted into many
-graphs; its nodes are class 1. No rationale is known: class and structure are the same thing here.
+Dwivedi et al., "Benchmarking Graph Neural Networks", drew their graphs without a seed, so these
+graphs follow the same distribution but are not the published ones. A number of patterns (inner
+graphs and features) are drawn once, and each is planted into many graphs; its nodes are class 1. No
+rationale is known: class and structure are the same thing here.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ import numpy.typing as npt
 from graphxai_data.files.toml import Between
 from graphxai_data.generators.params import BaseParams
 from graphxai_data.generators.pattern_proof import Prover as Prover
-from graphxai_data.graphs.columns import Columns, Ints, pointers
+from graphxai_data.generators.published import RawGraph, stack
+from graphxai_data.graphs.columns import Columns, Ints
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.seeds import Draws, below, rng_for
@@ -58,8 +59,15 @@ class Params(BaseParams):
             )
 
 
-def schema(params: Params) -> Schema:
-    """A one-hot feature, nothing on edges, two classes of nodes, no rationale."""
+class _HasKinds(Protocol):
+    """What the published graphs and those drawn here have in common."""
+
+    @property
+    def kinds(self) -> int: ...
+
+
+def schema(params: _HasKinds) -> Schema:
+    """One one-hot node feature, no edge features, two classes of nodes, no rationale."""
     return Schema(
         Feature(params.kinds, "onehot"),
         edge_features=None,
@@ -69,29 +77,29 @@ def schema(params: Params) -> Schema:
     )
 
 
-def class_names(params: Params) -> list[str]:
-    """Where a node lies."""
+def class_names(params: object) -> list[str]:
+    """Return where a node may be."""
     return ["background", "pattern"]
 
 
-def node_values(params: Params) -> dict[str, list[str] | None]:
-    """The signal at a node."""
+def node_values(params: _HasKinds) -> dict[str, list[str] | None]:
+    """Return the values of the signal at a node."""
     return {"signal": [str(kind) for kind in range(params.kinds)]}
 
 
 def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
-    """Graphs have no class; each is a group of its own, as published: patterns cross splits."""
+    """Return class 0 and an own group for each graph; as published, splits share patterns."""
     return np.zeros(graphs, np.int64), np.arange(graphs, dtype=np.int64)
 
 
 def strata(params: Params, graphs: int) -> Ints:
-    """[g] the pattern of each graph: every split has its share of each."""
+    """Return the pattern [g] of each graph: every split gets its share of each."""
     return np.arange(graphs, dtype=np.int64) % params.patterns
 
 
 def generate(params: Params, plan: Plan, seed: int) -> Columns:
-    """The planned graphs, one after the other; a graph is a matrix of words and comparisons."""
-    kinds, classes, edges = [], [], []
+    """Return the planned graphs, drawn one after the other."""
+    graphs = []
     patterns: dict[int, tuple[npt.NDArray[np.bool_], Ints]] = {}
     for index in plan.index.tolist():
         number = index % params.patterns
@@ -100,40 +108,28 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
         kind, inside, adjacency = _graph(
             params, *patterns[number], rng_for(seed, "pattern/graph", index)
         )
-        kinds.append(kind)
-        classes.append(inside)
-        edges.append(np.stack(np.nonzero(adjacency)))  # sorted by source and target
-    return {
-        "node_ptr": pointers([len(kind) for kind in kinds]),
-        "edge_ptr": pointers([ends.shape[1] for ends in edges]),
-        "x": np.concatenate(kinds).astype(np.uint8),
-        "node_y": np.concatenate(classes).astype(np.uint8),
-        "edge_index": np.concatenate(edges, axis=1).astype(np.int64),
-        "y": plan.label,
-        "split": plan.split,
-        "graph_id": plan.index,
-        "group": plan.group,
-    }
+        edges = np.stack(np.nonzero(adjacency))  # sorted by source and target
+        graphs.append(RawGraph(kind.astype(np.uint8), edges, node_y=inside.astype(np.uint8)))
+    return stack(plan, graphs)
 
 
 def _pattern(params: Params, draws: Draws) -> tuple[npt.NDArray[np.bool_], Ints]:
-    """The inner graph [k, k] of a pattern, and the features [k] of its nodes."""
+    """Return the inner graph [k, k] of a pattern, and the features [k] of its nodes."""
     size = int(_sizes(params, draws, 1)[0])
-    return _joined(draws, np.full((size, size), params.pattern_inside)), below(
-        draws.words(size), params.kinds
-    )
+    adjacency = _random_graph(draws, np.full((size, size), params.pattern_inside))
+    return adjacency, below(draws.words(size), params.kinds)
 
 
 def _graph(
     params: Params, pattern: npt.NDArray[np.bool_], pattern_kind: Ints, draws: Draws
 ) -> tuple[Ints, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Features [n], which nodes are the pattern's [n], and who is joined to whom [n, n]."""
+    """Return features [n], which nodes are the pattern's [n], and the adjacency [n, n]."""
     block = np.repeat(np.arange(params.communities), _sizes(params, draws, params.communities))
     background, total = len(block), len(block) + len(pattern)
     chance = np.full((total, total), params.pattern_across)
     same = block[:, None] == block
     chance[:background, :background] = np.where(same, params.inside, params.across)
-    adjacency = _joined(draws, chance)
+    adjacency = _random_graph(draws, chance)
     adjacency[background:, background:] = pattern
     kind = np.concatenate([below(draws.words(background), params.kinds), pattern_kind])
     order = draws.permutation(total)
@@ -145,20 +141,19 @@ def _sizes(params: Params, draws: Draws, count: int) -> Ints:
     return params.size_min + below(draws.words(count), span)
 
 
-def _joined(draws: Draws, chance: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """[n, n] symmetric, without loops: each pair is joined with its chance, independently."""
+def _random_graph(draws: Draws, chance: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return a symmetric adjacency [n, n] without loops; each pair is joined with its chance."""
     rows, columns = np.triu_indices(len(chance), 1)
-    # A word below chance · 2^64; 1 itself would not fit into a word.
-    wanted = chance[rows, columns]
-    limit = np.minimum(wanted * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
-    joined = (draws.words(len(rows)) < limit) | (wanted >= 1)
-    found = np.zeros(chance.shape, bool)
-    found[rows, columns] = joined
-    return found | found.T
+    # A pair is joined if its random word is below chance · 2^64; for 1 that exceeds 64 bits.
+    probability = chance[rows, columns]
+    limit = np.minimum(probability * 2.0**64, np.nextafter(2.0**64, 0)).astype(np.uint64)
+    upper = np.zeros(chance.shape, bool)
+    upper[rows, columns] = (draws.words(len(rows)) < limit) | (probability >= 1)
+    return upper | upper.T
 
 
 def check(params: Params, columns: Columns) -> list[str]:
-    """Are pattern and background as large as they may be?"""
+    """Return which graphs have a pattern or background of an impossible size."""
     findings = Findings(columns)
     inside = findings.nodes(columns["node_y"] == 1)
     outside = findings.nodes(columns["node_y"] == 0)

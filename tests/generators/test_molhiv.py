@@ -191,8 +191,8 @@ VALID = "split/scaffold/valid.csv"
         (changed("hiv.csv", "CCO,1", "C(C,1"), "row 0: not a SMILES: 'C\\(C'"),
         (changed(VALID, "45\n", "999\n"), "999; expected rows of hiv.csv, 0 to 59"),
         (changed(VALID, "45\n", "x\n"), "valid.csv: line 6: expected a whole number, got 'x'"),
-        (changed(VALID, "45\n", "46\n"), "row 46 is there twice"),
-        (changed(VALID, "45\n", "5\n"), "row 5 is there twice, or in another split"),
+        (changed(VALID, "45\n", "46\n"), "row 46 occurs twice"),
+        (changed(VALID, "45\n", "5\n"), "row 5 occurs twice, or is also in another split"),
         (changed(VALID, "45\n", ""), "row 45 of hiv.csv is in no split"),
     ],
 )
@@ -226,7 +226,7 @@ ATOMS, ENDS, COUNTS = "raw/node-feat.csv", "raw/edge.csv", "raw/num-node-list.cs
         (lambda t: t | {ATOMS: t[ATOMS][: t[ATOMS].rindex("\n5,")]}, "lines, expected .* the sum"),
         (changed(ENDS, "0,1", "0,3"), "line 1: 0, 3; expected two atoms, 0 to 2, of molecule 0"),
         (changed(ENDS, "0,1", "0,0"), "line 1: 0, 0; expected two atoms"),
-        (changed(ENDS, "0,1\n1,2", "0,1\n1,0"), "line 2: a bond that is there twice"),
+        (changed(ENDS, "0,1\n1,2", "0,1\n1,0"), "line 2: a bond occurs twice"),
         (changed("raw/edge-feat.csv", "0,0,0\n", ""), "edge-feat.csv: .* lines, expected"),
         (changed("raw/edge-feat.csv", "0,0,0\n", "0,6,0\n"), "6 in column 2, expected 0 to 5"),
         (changed(COUNTS, "3\n", "0\n"), "num-node-list.csv: line 1: 0, expected 1 to"),
@@ -257,7 +257,7 @@ def test_without_its_files_it_says_where_to_get_them(
 
 
 def test_more_molecules_than_there_are_cannot_be_had(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="60 molecules, 61 asked for"):
+    with pytest.raises(InputError, match="60 graphs, 61 asked for"):
         source = written(tmp_path, files())
         build("molhiv", root=tmp_path, graphs=61, sources={"molhiv": source})
 

@@ -114,7 +114,7 @@ class Hostile:
         (lambda t: [[t[0]], t[1], t[2]], "5 graphs, 14 asked for"),
         (lambda t: [Hostile(), *t[1:]], "cannot be read"),
         (changed("y", lambda y: y.tolist()), "graph 1: expected a dictionary with a tensor y"),
-        (changed("y", lambda y: y + 1), "graph 1: y: expected 5 classes, 0 or 1, one a node"),
+        (changed("y", lambda y: y + 1), "graph 1: y: expected 5 classes, 0 or 1, one per node"),
         (changed("y", lambda y: y[:-1]), "graph 1: y: expected 5 classes"),
         (changed("x", lambda x: x[:, :2]), r"graph 1: x has shape \(5, 2\), expected \[nodes, 3\]"),
         (changed("x", lambda x: x * 2), "graph 1: x is not one-hot"),
@@ -128,7 +128,7 @@ class Hostile:
         (changed("x", lambda x: x[:1].expand(10**13, 3)), "x: not a plain tensor .more numbers"),
         (lambda t: torch.eye(3), "a file of something else"),
         (changed("edge_index", lambda e: e[:, 1:]), "graph 1: edge_index: an edge without its rev"),
-        (changed("edge_index", lambda e: torch.cat([e, e], 1)), "an edge that is there twice"),
+        (changed("edge_index", lambda e: torch.cat([e, e], 1)), "an edge occurs twice"),
         (changed("edge_index", lambda e: torch.ones_like(e)), "edge_index: a self-loop"),
     ],
 )

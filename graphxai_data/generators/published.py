@@ -1,0 +1,102 @@
+"""Published graphs: which of them a build takes, and how they become columns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.errors import InputError
+from graphxai_data.files.raw import Source
+from graphxai_data.graphs.columns import Columns, Ints, pointers
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.splits import stratified_order
+from graphxai_data.seeds import rng_for
+
+Values = npt.NDArray[np.uint8]
+
+
+class RawGraph(NamedTuple):
+    """One graph as shards store it, on its way to a worker.
+
+    Attributes:
+        x: [n] class ids of nodes, or [n, k] several side by side.
+        edge_index: [2, m] both directions, sorted by source and target.
+        edge_attr: [m, k] class ids of edges, or None.
+        node_y: [n] classes of nodes, or None.
+    """
+
+    x: Values
+    edge_index: Ints
+    edge_attr: Values | None = None
+    node_y: Values | None = None
+
+
+@dataclass(frozen=True)
+class PublishedGraphs:
+    """All graphs of a source, concatenated; `x`, `edge_index` and `edge_attr` as in `RawGraph`.
+
+    Attributes:
+        label: [g] class.
+        node_ptr: [g+1] where the nodes of each graph begin and end.
+        edge_ptr: [g+1] where the edges of each graph begin and end.
+    """
+
+    label: Ints
+    node_ptr: Ints
+    edge_ptr: Ints
+    x: Values
+    edge_index: Ints
+    edge_attr: Values | None = None
+
+    def take(self, rows: Ints) -> list[RawGraph]:
+        """Return the graphs in some rows."""
+        nodes, edges = (
+            [slice(*span) for span in pairwise(ptr.tolist())]
+            for ptr in (self.node_ptr, self.edge_ptr)
+        )
+        attr = self.edge_attr
+        return [
+            RawGraph(
+                self.x[nodes[i]],
+                self.edge_index[:, edges[i]],
+                None if attr is None else attr[edges[i]],
+            )
+            for i in rows.tolist()
+        ]
+
+
+def rows_to_build(source: Source, strata: Ints, graphs: int, stream: str) -> Ints:
+    """Return the rows of a build of so many graphs, sorted; the same ones for every seed.
+
+    Args:
+        source: named in the error if it has too few graphs.
+        strata: [g] what to keep in proportion, for all graphs of the source.
+        graphs: how many to take.
+        stream: name of the random stream that selects them.
+    """
+    if graphs > len(strata):
+        raise InputError(
+            f"{source.path}: {len(strata)} graphs, {graphs} asked for; ask for no more"
+        )
+    return np.sort(stratified_order(strata, rng_for(0, stream))[:graphs])
+
+
+def stack(plan: Plan, graphs: Sequence[RawGraph]) -> Columns:
+    """Return the columns of the planned graphs."""
+    columns = plan.columns() | {
+        "node_ptr": pointers([len(graph.x) for graph in graphs]),
+        "edge_ptr": pointers([graph.edge_index.shape[1] for graph in graphs]),
+        "edge_index": np.concatenate([graph.edge_index for graph in graphs], axis=1),
+    }
+    for name in ("x", "edge_attr", "node_y"):
+        if getattr(graphs[0], name) is not None:
+            columns[name] = np.concatenate([getattr(graph, name) for graph in graphs])
+    return columns
+
+
+def check(params: object, columns: Columns) -> list[str]:
+    """Return no problems: beyond the invariants of all datasets, the arrays alone tell nothing."""
+    return []
