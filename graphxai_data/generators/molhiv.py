@@ -29,7 +29,7 @@ from graphxai_data.generators.published import (
     stack,
 )
 from graphxai_data.generators.published import check as check
-from graphxai_data.graphs.columns import Columns, Ints, pack_extra
+from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
 from graphxai_data.seeds import Draws
 
@@ -39,7 +39,6 @@ SPLIT_FILES = tuple(f"split/scaffold/{name}.csv" for name in SPLIT_NAMES)
 SOURCES: dict[str, tuple[str, ...]] = {"molhiv": (TABLE, *SPLIT_FILES)}
 OTHER_FILES = {"molhiv": (*ogb_files.FILES, *SPLIT_FILES)}
 GIVEN = True
-_SMILES = Extra("smiles", "text")
 
 # A molecule on its way to a worker: its SMILES, and its graph if the files have it.
 RawMolecule = tuple[str, RawGraph | None]
@@ -53,7 +52,7 @@ class Params(BaseParams):
 def schema(params: Params) -> Schema:
     """OGB's features of atoms and bonds, two classes, no rationale, and the SMILES."""
     atoms, bonds = Feature.multihot(ATOM_WIDTHS), Feature.multihot(BOND_WIDTHS)
-    return Schema(atoms, bonds, CLASSES, extras=(_SMILES,), has_rationale=False)
+    return Schema(atoms, bonds, CLASSES, extras=(Extra("smiles", "text"),), has_rationale=False)
 
 
 def class_names(params: Params) -> list[str]:
@@ -169,4 +168,8 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
         molecule_graph(smiles, row) if graph is None else graph
         for (smiles, graph), row in zip(raw, plan.group.tolist(), strict=True)
     ]
-    return stack(plan, graphs) | pack_extra(_SMILES, [smiles for smiles, _ in raw])
+    texts = [smiles.encode() for smiles, _ in raw]
+    return stack(plan, graphs) | {
+        "smiles": np.frombuffer(b"".join(texts), np.uint8),
+        "smiles_ptr": pointers([len(text) for text in texts]),
+    }
