@@ -206,7 +206,7 @@ class _Lines:
         if not is_new and now - self._last_line < self._seconds:
             return
         self._last_line, left = now, ""
-        if done > self._first:
+        if done > self._first and not what.endswith(" left"):  # it may have a better guess
             seconds = (now - self._begin) * (total - done) / (done - self._first)
             left = (
                 f", about {seconds:.0f} s left"

@@ -1,8 +1,5 @@
 """The command `reproduce`."""
 
-import math
-import sys
-import time
 from pathlib import Path
 
 import click
@@ -29,14 +26,14 @@ _SECONDS_BETWEEN_LINES = 30
 @click.command()
 @click.option(
     "--table", "tables", type=click.Choice(["2", "3"]), multiple=True,
-    help="2: predictions, 3: explanations; may be given more than once.",
+    help="2: predictions, 3: explanations. Can be repeated.",
 )  # fmt: skip
 @click.option(
     "--figure", "figures", type=click.Choice(["b", "qualitative"]), multiple=True,
-    help="b: sensitivity to B, qualitative: explanations beside the ground truth.",
+    help="b: sensitivity to B, qualitative: explanations next to the ground truth.",
 )  # fmt: skip
-@click.option("--datasets", metavar="A,B,…", help="Only these.  [default: all of the paper's]")
-@click.option("--seeds", help="Of the trainings, as 0-4 or 0,2.  [default: the budget's]")
+@click.option("--datasets", metavar="A,B,…", help="Use only these.  [default: all of the paper's]")
+@click.option("--seeds", help="Seeds of the trainings, as 0-4 or 0,2.  [default: the budget's]")
 @click.option(
     "--budget", type=click.Choice(["small", "paper"]), default="small", show_default=True,
     help="small: about 15 minutes on two cores; paper: the whole protocol, a day.",
@@ -66,10 +63,10 @@ def reproduce(
     device: str,
     as_json: bool,
 ) -> None:
-    """Make the paper's tables and figures anew, with its numbers beside ours.
+    """Reproduce the paper's tables and figures, with its numbers next to ours.
 
     Without --table and --figure, all of them. Builds what is missing, trains, explains, measures,
-    and writes a report after every cell; what was stopped goes on, and what is finished is kept.
+    and writes a report after every cell. A run that was stopped goes on where it was.
     """
     from graphxai_data.evaluation.reproduce import reproduce as run
     from graphxai_data.evaluation.reproduce_cells import PARTS
@@ -81,22 +78,11 @@ def reproduce(
     )
     if names == []:
         raise InputError("--datasets: expected names with commas between, got none")
-    with progress_bar("Reproducing", "cells") as bar:
-        doing, last = -1, time.monotonic()
-
-        def told(what: str, done: int, total: int, seconds: float) -> None:
-            nonlocal doing, last
-            left = "" if math.isnan(seconds) else f", about {math.ceil(seconds / 60)} min left"
-            bar(done, total, what + left)
-            late = time.monotonic() - last > _SECONDS_BETWEEN_LINES
-            if not sys.stderr.isatty() and (done != doing or late):
-                doing, last = done, time.monotonic()
-                click.echo(f"{what} ({done} of {total} done{left})", err=True)
-
-        found = run(
+    with progress_bar("Reproducing", "cells", _SECONDS_BETWEEN_LINES) as progress:
+        report = run(
             parts or PARTS, names, None if seeds is None else parse_seeds(seeds, "--seeds"),
             budget, config, root=root, out=out, results=results, sources=sources,
-            device=device, told=told,
+            device=device, progress=progress,
         )  # fmt: skip
-    click.echo(found.to_json() if as_json else report_text(found))
+    click.echo(report.to_json() if as_json else report_text(report))
     click.echo(f"written to {results}", err=True)

@@ -14,12 +14,13 @@ from torch import nn
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.graphs import NO_DATE, STYLE, draw_graph
-from graphxai_data.evaluation.reproduction import SCORES
 from graphxai_data.explain import explain
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.generators import generator_module
 from graphxai_data.metrics import jaccard_at_k
 
+# The names of the scores of predictions.
+SCORES = {"accuracy": "accuracy", "f1": "F1", "roc_auc": "ROC AUC"}
 _SHOWN = 4
 _COLOURS = {
     "ba2motif": "#1b6ca8", "nci1": "#5aae61", "dihalo": "#b2182b", "molhiv": "#9970ab",
@@ -27,16 +28,16 @@ _COLOURS = {
 
 
 def draw_sweep(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
-    """Predictions and AUROC of explanations over B, a panel each; the paper's are dashed."""
+    """Draw predictions and AUROC of explanations over B, a panel each; the paper's are dashed."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         panels = figure.subplots(1, 2)
         for dataset in dict.fromkeys(row["dataset"] for row in rows):
-            of_dataset = [row for row in rows if row["dataset"] == dataset]
-            predictions = of_dataset[0]["predictions"]
+            curve = [row for row in rows if row["dataset"] == dataset]
+            predictions = curve[0]["predictions"]
             for axes, key in zip(panels, (predictions, "auroc"), strict=True):
-                if key in of_dataset[0]:
-                    _draw_sweep_of(axes, of_dataset, key, f"{dataset} ({SCORES[predictions]})")
+                if key in curve[0]:
+                    _draw_curve(axes, curve, key, f"{dataset} ({SCORES[predictions]})")
         ticks = sorted({row["b"] for row in rows})
         for axes, title in zip(panels, ("Predictions", "AUROC of explanations"), strict=True):
             axes.set(title=title, xlabel="B", ylim=(0, 1.05), xticks=ticks)
@@ -48,8 +49,8 @@ def draw_sweep(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[str]:
         return _save(figure, folder, "sensitivity-to-b")
 
 
-def _draw_sweep_of(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, name: str) -> None:
-    """One score of a dataset over B, and the paper's."""
+def _draw_curve(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, name: str) -> None:
+    """Draw one score of a dataset over B, and the paper's."""
     b, colour = [row["b"] for row in rows], _COLOURS.get(rows[0]["dataset"], "#444444")
     deviation = np.nan_to_num([row[f"{key}_std"] for row in rows])
     axes.errorbar(
@@ -59,7 +60,7 @@ def _draw_sweep_of(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, name
 
 
 def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) -> list[str]:
-    """The first test graph of some classes: its rationale above, a B-cos model's map below."""
+    """Draw a test graph of each of some classes: its rationale, and a B-cos model's map below."""
     recipe = dataset.manifest.load_recipe()
     names = generator_module(recipe.generator).class_names(recipe.params)
     test = dataset[dataset.get_idx_split()["test"]]
@@ -70,14 +71,14 @@ def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) 
         grid = figure.subplots(2, len(shown), squeeze=False)
         for column, i in enumerate(shown):
             data = test[i]
-            found = explain(model, data)
-            assert found.target is not None  # noqa: S101 - a model was given
-            scores, truth = found.node_scores.detach().numpy(), data.node_mask.numpy()
+            explanation = explain(model, data)
+            assert explanation.target is not None  # noqa: S101 - a model was given
+            scores, truth = explanation.node_scores.detach().numpy(), data.node_mask.numpy()
             jaccard = jaccard_at_k(scores, truth)
-            predicted = names[int(found.target[0])]
+            predicted = names[int(explanation.target[0])]
             above, below = grid[:, column]
             draw_graph(above, data, np.where(truth, 1.0, 0.0), truth)
-            above.set_title(f"{names[label[i]]}")
+            above.set_title(names[label[i]])
             draw_graph(below, data, scores, None)
             below.set_xlabel(f"Jaccard@k {jaccard:.2f}\npredicted: {predicted}")
         grid[0, 0].set_ylabel("ground truth")

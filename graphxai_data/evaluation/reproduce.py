@@ -1,9 +1,8 @@
-"""The paper's tables and figures again, from recipes to a report: one walk over a grid of cells.
+"""Reproduce the paper's tables and figures, from recipes to a report, cell by cell.
 
-A cell is one model trained with one seed on one dataset, for one table or figure. Trainings and
-what is measured of them are kept where `train` and `compare` keep them; so a walk that was stopped
-goes on where it was, and what is finished is never done again. The report is written after every
-cell, as soon as it has no less than the one before.
+Trainings and measurements are saved where `train` and `compare` save them, so a reproduction that
+was stopped goes on where it was. The report is written after every cell, unless an earlier report
+has more cells.
 """
 
 import json
@@ -11,6 +10,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +22,12 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError, known_name
 from graphxai_data.evaluation.comparison import check_seeds, paper_sweep, usual_models
 from graphxai_data.evaluation.paper_figures import draw_sweep
-from graphxai_data.evaluation.reproduce_cells import (
-    PARTS,
-    Cell,
-    Part,
-    Reproduction,
-    Results,
-    Told,
-    Walk,
-)
-from graphxai_data.evaluation.reproduction import report_text
+from graphxai_data.evaluation.reproduce_cells import PARTS, Cell, CellResult, Part, run_cell
+from graphxai_data.evaluation.reproduction import Reproduction, report_text
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import inside
 from graphxai_data.nn.zoo import CONFIGURATIONS
+from graphxai_data.progress import Progress, no_progress, with_time_left
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import is_built
 from graphxai_data.sources import registry
@@ -43,7 +36,7 @@ from graphxai_data.training.train import device_of
 log = logging.getLogger(__name__)
 
 REPORT, NUMBERS = "report.md", "report.json"
-# The datasets of each part, cheap ones first; of MNIST-75sp the reading with connected graphs.
+# The datasets of each part, cheap ones first; for MNIST-75sp the reading with connected graphs.
 EXPLAINED = ("ba2motif", "dihalo", "mnist75sp-r23")
 PREDICTED = ("ba2motif", "nci1", "dihalo", "pattern", "molhiv", "mnist75sp-r23")
 SWEPT = ("ba2motif", "nci1", "dihalo", "molhiv")
@@ -51,14 +44,15 @@ DATASETS: dict[Part, tuple[str, ...]] = {
     "table 2": PREDICTED, "table 3": EXPLAINED, "figure b": SWEPT, "figure qualitative": EXPLAINED,
 }  # fmt: skip
 _PAPER_SEEDS = 5
+Sources = Mapping[str, str | Path]
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is spent.
+    """How much of the paper's protocol is run.
 
     Attributes:
-        graphs: so many graphs of these datasets, instead of all.
+        graphs: number of graphs of some datasets; the others have all.
         seeds: of the trainings.
         swept: datasets of the sweep over B.
         changes: settings of all trainings that differ from the configuration's.
@@ -68,6 +62,10 @@ class Budget:
     seeds: tuple[int, ...] = tuple(range(_PAPER_SEEDS))
     swept: tuple[str, ...] = SWEPT
     changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def datasets(self, part: Part) -> tuple[str, ...]:
+        """Return the datasets of a part."""
+        return self.swept if part == "figure b" else DATASETS[part]
 
 
 BUDGETS = {
@@ -90,11 +88,11 @@ def reproduce(
     root: str | Path = "data",
     out: str | Path = "runs",
     results: str | Path = "reproduce",
-    sources: Mapping[str, str | Path] | None = None,
+    sources: Sources | None = None,
     device: str = "auto",
-    told: Told | None = None,
+    progress: Progress = no_progress,
 ) -> Reproduction:
-    """Make the paper's tables and figures anew, and write them into a folder.
+    """Reproduce the paper's tables and figures, and write them into a folder.
 
     Args:
         parts: some of "table 2", "table 3", "figure b" and "figure qualitative".
@@ -102,83 +100,99 @@ def reproduce(
         seeds: of the trainings, instead of the budget's.
         budget: "small", some 15 minutes on two cores, or "paper", the whole protocol.
         configuration: of the models: "default", ours, or "paper", as the appendix states it.
-        root: folder of all builds; those of fewer graphs go to a folder `small` in it.
-        out: folder of all trainings; alike, and those of the paper's configuration go to `paper`.
+        root: folder of all builds; those of fewer graphs go to its folder `small`.
+        out: folder of all trainings; those on fewer graphs go to its folder `small`, those with the
+            paper's configuration to a folder `paper`.
         results: folder for the report and the figures; an earlier report in it is replaced.
-        sources: where raw files of datasets lie that are neither shipped nor downloaded.
-        device: "auto" is CUDA where there is one, else the CPU.
-        told: progress.
+        sources: paths of raw files that are neither shipped nor downloadable.
+        device: "auto" is CUDA if available, else the CPU.
+        progress: called with the cells done, all cells, and what is being done.
 
     Returns:
-        What is in the report. A dataset whose raw files cannot be had is left out, with the reason,
-        and so is a training that diverges.
+        The contents of the report. A dataset whose raw files are missing is left out, with the
+        reason, and so is a training that diverges.
     """
     spend: Budget = BUDGETS[known_name("budget", budget, BUDGETS)]
     known_name("configuration", configuration, CONFIGURATIONS)
     for part in parts:
         known_name("part", part, PARTS)
-    chosen: list[Part] = [part for part in PARTS if part in parts]
-    wanted = _wanted(chosen, datasets, spend)
-    numbers = check_seeds(spend.seeds if seeds is None else seeds)
+    selected: list[Part] = [part for part in PARTS if part in parts]
+    names = _select_datasets(selected, datasets, spend)
+    conditions = {
+        "threads": torch.get_num_threads(), "torch": torch.__version__,
+        "graphxai_data": __version__,
+    }  # fmt: skip
+    seeds = check_seeds(spend.seeds if seeds is None else seeds)
+    report = Reproduction(budget, configuration, selected, seeds, conditions)
     _check_sources(sources or {})
     device_of(device)
     if budget == "small":
         root, out = inside(root, "small"), Path(out) / "small"
     if configuration != "default":
         out = Path(out) / configuration
-    conditions = {
-        "threads": torch.get_num_threads(), "torch": torch.__version__,
-        "graphxai_data": __version__,
-    }  # fmt: skip
-    found = Reproduction(budget, configuration, chosen, numbers, conditions)
     results = Path(results)
     with explained_disk_errors(results, "--results", "what is trained already"):
         results.mkdir(parents=True, exist_ok=True)
-        before = _report_in(results)
-        if not before:  # a folder that cannot be written to is found out now
-            _write(results, found)
-        opened = _open_datasets(wanted, spend, root, sources or {}, found, told)
-        cells = _grid(chosen, opened, spend, numbers)
+        before = _read_report(results)
+        if not before:  # fail now if the folder cannot be written to
+            _write(results, report)
+        opened = _open_datasets(names, root, sources or {}, report, progress)
+        cells = _grid(report, opened)
         if not cells:
-            raise InputError(f"nothing could be done: {'; '.join(found.left_out)}")
-        found.left_out += _saved(chosen, opened, numbers, spend, datasets)
-        walk = Walk(cells, opened, told)
-        done = Results(out, configuration, device, spend.changes, walk.within)
-        for cell in cells:
-            with walk.step(cell):
-                try:
-                    done.run(cell, opened[cell.dataset], results)
-                except CheckFailedError as error:  # a training that diverged; others may not
-                    found.left_out.append(f"{cell}: {error}")
-            found.missing = walk.missing
-            done.summarise(found)
-            if found.missing <= _missing_before(before, found):
-                _write(results, found)
-    return found
+            raise InputError(f"nothing could be done: {'; '.join(report.left_out)}")
+        report.left_out += _savings(report, opened, datasets)
+        settings = {"configuration": configuration, "device": device, "changes": spend.changes}
+        run = partial(run_cell, out=Path(out), results=results, settings=settings)
+        _run_cells(cells, opened, run, report, before, results, progress)
+    return report
 
 
-def _wanted(parts: Sequence[Part], datasets: Sequence[str] | None, spend: Budget) -> list[str]:
-    """The datasets that the parts need; an `InputError` for one that none of them has."""
-    names = [name for name in PREDICTED if any(name in _of(part, spend) for part in parts)]
+def _run_cells(
+    cells: Sequence[Cell],
+    opened: Mapping[str, GraphXAIDataset],
+    run: Any,
+    report: Reproduction,
+    before: Mapping[str, Any],
+    results: Path,
+    progress: Progress,
+) -> None:
+    """Run every cell, and write the report after each if an earlier one has not more cells."""
+    done: dict[Cell, CellResult] = {}
+    progress = with_time_left(progress, [cell.cost(opened[cell.dataset]) for cell in cells])
+    for i, cell in enumerate(cells):
+        progress(i, len(cells), str(cell))
+
+        def within(_: int, __: int, what: str, i: int = i, cell: Cell = cell) -> None:
+            progress(i, len(cells), f"{cell}: {what}")
+
+        try:
+            done[cell] = run(cell, opened[cell.dataset], progress=within)
+        except CheckFailedError as error:  # this training diverged; others may not
+            report.left_out.append(f"{cell}: {error}")
+        report.missing = len(cells) - i - 1
+        report.update(done)
+        if report.missing <= _missing_before(before, report):
+            _write(results, report)
+
+
+def _select_datasets(
+    parts: Sequence[Part], datasets: Sequence[str] | None, spend: Budget
+) -> list[str]:
+    """Return the datasets that the parts need; an `InputError` for one that no part has."""
+    names = [name for name in PREDICTED if any(name in spend.datasets(part) for part in parts)]
     for name in datasets or ():
         known_name("dataset", name, PREDICTED)
-        if name in names:
-            continue
-        else_there = any(name in DATASETS[part] for part in parts)
-        raise InputError(
-            f"dataset '{name}' is not in {', '.join(parts)}"
-            + (" with this budget; try --budget paper" if else_there else "")
-            + f"; there are {', '.join(names)}"
-        )
+        if name not in names:
+            in_paper = any(name in DATASETS[part] for part in parts)
+            raise InputError(
+                f"dataset '{name}' is not in {', '.join(parts)}"
+                + (" with this budget; try --budget paper" if in_paper else "")
+                + f"; there are {', '.join(names)}"
+            )
     return [name for name in names if datasets is None or name in datasets]
 
 
-def _of(part: Part, spend: Budget) -> tuple[str, ...]:
-    """The datasets of a part with a budget."""
-    return spend.swept if part == "figure b" else DATASETS[part]
-
-
-def _check_sources(sources: Mapping[str, str | Path]) -> None:
+def _check_sources(sources: Sources) -> None:
     known = sorted({key for name in PREDICTED for key in Recipe.load(name).sources})
     for key, path in sources.items():
         known_name("source", key, known)
@@ -187,31 +201,21 @@ def _check_sources(sources: Mapping[str, str | Path]) -> None:
 
 
 def _open_datasets(
-    wanted: Sequence[str],
-    spend: Budget,
-    root: str | Path,
-    sources: Mapping[str, str | Path],
-    found: Reproduction,
-    told: Told | None,
+    names: list[str], root: str | Path, sources: Sources, report: Reproduction, progress: Progress
 ) -> dict[str, GraphXAIDataset]:
-    """Every dataset that is needed, built if need be; what cannot be had is left out, and said."""
+    """Open every dataset, built if it is not yet; the report says which could not be built."""
     opened = {}
-    for name in wanted:
+    for name in names:
         recipe = Recipe.load(name)
-        graphs = spend.graphs.get(name, recipe.params.graphs)
-        theirs = {key: path for key, path in sources.items() if key in recipe.sources}
-
-        def progress(done: int, total: int, what: str) -> None:
-            if told:
-                told(what, done, total, math.nan)
-
+        graphs = BUDGETS[report.budget].graphs.get(name, recipe.params.graphs)
+        own_sources = {key: path for key, path in sources.items() if key in recipe.sources}
         try:
             if not is_built(root, name, 0):
-                build(recipe, root=root, graphs=graphs, sources=theirs, rings=False,
+                build(recipe, root=root, graphs=graphs, sources=own_sources, rings=False,
                       progress=progress, wait=True)  # fmt: skip
         except SourceMissingError as error:
             log.warning("%s is left out: %s", name, error)
-            found.left_out.append(f"{name}: {error}")
+            report.left_out.append(f"{name}: {error}")
             continue
         dataset = GraphXAIDataset(root, name)
         if dataset.manifest.graphs != graphs:
@@ -220,64 +224,55 @@ def _open_datasets(
                 "for this budget; choose another --root"
             )
         opened[name] = dataset
-        found.builds[name] = dataset.manifest.content_sha256
+        report.builds[name] = dataset.manifest.content_sha256
     return opened
 
 
-def _saved(
-    parts: Sequence[Part],
-    opened: Mapping[str, GraphXAIDataset],
-    seeds: Sequence[int],
-    spend: Budget,
-    datasets: Sequence[str] | None,
+def _savings(
+    report: Reproduction, opened: Mapping[str, GraphXAIDataset], datasets: Sequence[str] | None
 ) -> list[str]:
-    """What the paper has, was not declined, and this run has not, in words."""
-    saved = []
-    if len(seeds) < _PAPER_SEEDS:
-        saved.append(f"seeds: {len(seeds)} instead of the paper's {_PAPER_SEEDS}")
+    """Return the parts of the paper's protocol that this run skips, in words."""
+    savings = []
+    if len(report.seeds) < _PAPER_SEEDS:
+        savings.append(f"seeds: {len(report.seeds)} instead of the paper's {_PAPER_SEEDS}")
     for name, dataset in opened.items():
         all_graphs = dataset.manifest.load_recipe().params.graphs
         if dataset.manifest.graphs < all_graphs:
-            saved.append(f"{name}: {dataset.manifest.graphs:,} of its {all_graphs:,} graphs")
-    if "figure b" in parts:
-        missed = [name for name in datasets or SWEPT if name in SWEPT and name not in spend.swept]
-        saved += [f"the sweep over B on {name}" for name in missed]
-    return saved
+            savings.append(f"{name}: {dataset.manifest.graphs:,} of its {all_graphs:,} graphs")
+    if "figure b" in report.parts:
+        skipped = set(SWEPT) - set(BUDGETS[report.budget].swept)
+        savings += [f"the sweep over B on {n}" for n in datasets or SWEPT if n in skipped]
+    return savings
 
 
-def _grid(
-    parts: Sequence[Part],
-    opened: Mapping[str, GraphXAIDataset],
-    spend: Budget,
-    seeds: Sequence[int],
-) -> list[Cell]:
-    """All cells, dataset by dataset."""
+def _grid(report: Reproduction, opened: Mapping[str, GraphXAIDataset]) -> list[Cell]:
+    """Return all cells, dataset by dataset."""
     cells: list[Cell] = []
+    spend, seeds = BUDGETS[report.budget], report.seeds
     for name, dataset in opened.items():
         models = usual_models(dataset)
-        bcos = models[0]
-        for part in parts:
-            if name not in _of(part, spend):
+        for part in report.parts:
+            if name not in spend.datasets(part):
                 continue
             if part in ("table 2", "table 3"):
                 cells += [Cell(part, name, model, seed) for model in models for seed in seeds]
             elif part == "figure qualitative":
-                cells.append(Cell(part, name, bcos, seeds[0]))
+                cells.append(Cell(part, name, models[0], seeds[0]))
             else:  # seed by seed, so that a run that is stopped has whole curves
                 values = paper_sweep(name)["b"]
-                cells += [Cell(part, name, bcos, seed, b) for seed in seeds for b in values]
+                cells += [Cell(part, name, models[0], seed, b) for seed in seeds for b in values]
     return cells
 
 
-def _write(results: Path, found: Reproduction) -> None:
-    if found.sweep:
-        found.figures += draw_sweep(found.sweep, results)
-    write_atomically(results / NUMBERS, (found.to_json() + "\n").encode())
-    write_atomically(results / REPORT, report_text(found).encode())
+def _write(results: Path, report: Reproduction) -> None:
+    if report.sweep:
+        report.figures += draw_sweep(report.sweep, results)
+    write_atomically(results / NUMBERS, (report.to_json() + "\n").encode())
+    write_atomically(results / REPORT, report_text(report).encode())
 
 
-def _report_in(results: Path) -> dict[str, Any]:
-    """The report that an earlier run has left, if any can be read."""
+def _read_report(results: Path) -> dict[str, Any]:
+    """Return the report of an earlier run; empty if there is none that can be read."""
     try:
         before = json.loads((results / NUMBERS).read_text(encoding="utf-8"))
         return before if isinstance(before, dict) else {}
@@ -285,10 +280,10 @@ def _report_in(results: Path) -> dict[str, Any]:
         return {}
 
 
-def _missing_before(before: dict[str, Any], found: Reproduction) -> float:
-    """Cells that the earlier report lacks, if it is of the same: it is not replaced by less."""
+def _missing_before(before: Mapping[str, Any], report: Reproduction) -> float:
+    """Return how many cells an earlier report lacks; infinity if it is about something else."""
     same = ("budget", "configuration", "parts", "seeds", "builds")
     missing = before.get("missing")
-    if any(before.get(key) != getattr(found, key) for key in same):
+    if any(before.get(key) != getattr(report, key) for key in same):
         return math.inf
     return missing if isinstance(missing, int) and missing >= 0 else math.inf

@@ -1,99 +1,206 @@
-"""The report of a reproduction: the paper's tables beside ours, in Markdown."""
+"""The results of a reproduction, next to the paper's, as JSON and as a report in Markdown."""
 
+import dataclasses
+import json
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from graphxai_data.building.cards import markdown_table
+from graphxai_data.evaluation.comparison import paper_predictions, paper_sweep, summarise
+from graphxai_data.evaluation.evaluate import Row
+from graphxai_data.evaluation.paper_figures import SCORES
+from graphxai_data.evaluation.reproduce_cells import SWEEP_CHANGES, Cell, CellResult, Part
+from graphxai_data.evaluation.study import without_nan
 from graphxai_data.evaluation.tables import number, with_deviation
+from graphxai_data.metrics import mean_and_deviation
 
-if TYPE_CHECKING:
-    from graphxai_data.evaluation.reproduce_cells import Reproduction
-
-Row = dict[str, Any]
-# What the scores of predictions are called.
-SCORES = {"accuracy": "accuracy", "f1": "F1", "roc_auc": "ROC AUC"}
 ZOO = "graphxai_data/nn/zoo.toml"
+Results = Mapping[Cell, CellResult]
 
 
-def report_text(found: "Reproduction") -> str:
-    """Markdown."""
-    seeds = ", ".join(map(str, found.seeds))
-    versions = (
-        f"graphxai-data {found.conditions['graphxai_data']}, torch {found.conditions['torch']}"
-    )
+@dataclass
+class Reproduction:
+    """All results so far.
+
+    Attributes:
+        budget: its name.
+        configuration: of the models.
+        parts: tables and figures.
+        seeds: of the trainings.
+        conditions: threads and versions of this run.
+        predictions: table 2, a row per dataset and model.
+        explanations: table 3, a row per dataset, explainer and model.
+        sweep: figure b, a row per dataset and value of B.
+        figures: names of the files drawn.
+        builds: content SHA-256 of every dataset.
+        left_out: what is missing, and why.
+        missing: number of cells that are not done yet; None before they are counted.
+    """
+
+    budget: str
+    configuration: str
+    parts: list[Part]
+    seeds: list[int]
+    conditions: dict[str, Any]
+    predictions: list[Row] = field(default_factory=list)
+    explanations: list[Row] = field(default_factory=list)
+    sweep: list[Row] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
+    builds: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    missing: int | None = None
+
+    def update(self, results: Results) -> None:
+        """Compute the tables from the results of cells."""
+        self.predictions = prediction_rows(results)
+        self.explanations = explanation_rows(results)
+        self.sweep = sweep_rows(results)
+        figures = (name for result in results.values() for name in result.figures)
+        self.figures = list(dict.fromkeys(figures))
+
+    def to_json(self) -> str:
+        """Return everything as JSON; what was not measured is null."""
+        return json.dumps(without_nan(dataclasses.asdict(self)), indent=2, allow_nan=False)
+
+
+def _group_rows(
+    results: Results, part: Part, key: Callable[[Cell], tuple[Any, ...]]
+) -> dict[Any, list[Row]]:
+    """Return the rows of one part, grouped by a key of their cells."""
+    groups: dict[Any, list[Row]] = {}
+    for cell, result in results.items():
+        if cell.part == part:
+            groups.setdefault(key(cell), []).extend(result.rows)
+    return groups
+
+
+def prediction_rows(results: Results) -> list[Row]:
+    """Return table 2: F1 over seeds, next to the paper's."""
+    table = []
+    groups = _group_rows(results, "table 2", lambda cell: (cell.dataset, cell.model))
+    for (dataset, model), seeds in groups.items():
+        f1, deviation = mean_and_deviation(row["f1"] for row in seeds)
+        paper = paper_predictions(dataset, model)
+        others = [key for key in ("accuracy", "roc_auc", "weighted_accuracy")
+                  if all(key in row for row in seeds)]  # fmt: skip
+        table.append(
+            {
+                "dataset": dataset, "model": model, "seeds": len(seeds), "f1": f1,
+                "f1_std": deviation, "paper": paper, "difference": f1 - paper,
+                "seconds": sum(row["seconds"] for row in seeds),
+                **{key: mean_and_deviation(row[key] for row in seeds)[0] for key in others},
+            }
+        )  # fmt: skip
+    return table
+
+
+def explanation_rows(results: Results) -> list[Row]:
+    """Return table 3: the summary of each dataset's comparison, next to the paper's."""
+    table = []
+    for (dataset,), rows in _group_rows(results, "table 3", lambda c: (c.dataset,)).items():
+        # Explainers that look at no model are in the comparison of every model: keep them once.
+        unique = {(row["model"], row["explainer"], row["seed"]): row for row in reversed(rows)}
+        for row in summarise(dataset, list(unique.values())):
+            paper, graphs = row["paper"], rows[0]["graphs"]
+            table.append(
+                {
+                    "dataset": dataset,
+                    **row,
+                    "difference": {key: row[key] - paper[key] for key in paper if key in row},
+                    "seconds": row.get("ms_per_graph", math.nan) * graphs * row["seeds"] / 1000,
+                }
+            )
+    return table
+
+
+def sweep_rows(results: Results) -> list[Row]:
+    """Return the sweep over B: what the figure's panels show over seeds, and the paper's."""
+    table = []
+    groups = _group_rows(results, "figure b", lambda cell: (cell.dataset, cell.b))
+    datasets = list(dict.fromkeys(dataset for dataset, _ in groups))
+    for dataset, b in sorted(groups, key=lambda key: (datasets.index(key[0]), key[1])):
+        seeds, paper = groups[dataset, b], paper_sweep(dataset)
+        predictions = next(key for key in SCORES if key in paper)
+        shown = [key for key in (predictions, "auroc") if key in paper]
+        row: Row = {
+            "dataset": dataset, "b": float(b), "seeds": len(seeds),
+            "seconds": sum(row["seconds"] for row in seeds),
+            "predictions": predictions, "changes": SWEEP_CHANGES.get(dataset, {}),
+        }  # fmt: skip
+        for key in (*shown, *(["jaccard"] if "jaccard" in seeds[0] else [])):
+            row[key], row[f"{key}_std"] = mean_and_deviation(r[key] for r in seeds)
+        for key in shown:
+            value = paper[key][paper["b"].index(b)]
+            row |= {f"{key}_paper": value, f"{key}_difference": row[key] - value}
+        table.append(row)
+    return table
+
+
+def report_text(result: Reproduction) -> str:
+    """Return the report in Markdown."""
+    conditions = result.conditions
     lines = [
-        "# The paper's tables and figures, made anew",
+        "# The paper's tables and figures, reproduced",
         "",
-        f"Budget `{found.budget}`, configuration `{found.configuration}` of the models "
-        f"(`{ZOO}`; `paper` is what the paper states), seeds {seeds}; {versions}, "
-        f"threads: {found.conditions['threads']} (a training has its own in its "
+        f"Budget `{result.budget}`, configuration `{result.configuration}` of the models "
+        f"(`{ZOO}`; `paper` is what the paper states), seeds {', '.join(map(str, result.seeds))}; "
+        f"graphxai-data {conditions['graphxai_data']}, torch {conditions['torch']}, "
+        f"threads: {conditions['threads']} (a training has its own in its "
         "`model.toml`). Mean ± standard deviation over seeds; the "
         "difference is ours minus the paper's.",
         "",
     ]
-    if found.missing is None:
+    if result.missing is None:
         lines += ["**Just begun: nothing is done yet.**", ""]
-    elif found.missing:
-        lines += [f"**Not finished: {found.missing} cells are missing.**", ""]
-    if found.predictions:
-        lines += [
-            "## Table 2: predictions",
-            "",
-            "Macro F1 on test graphs (of `pattern`, on their nodes); seconds are those of all "
-            "trainings.",
-            "",
-            markdown_table(
-                ("dataset", "model", "F1", "paper", "difference", "ROC AUC", "seeds", "seconds"),
-                map(_prediction, found.predictions),
-            ),
-            "",
-        ]
-    if found.explanations:
-        lines += [
-            "## Table 3: explanations",
-            "",
-            "Test graphs. Where the paper leaves open which of several readings a row is, each is "
-            "there; rows without the paper's figures are of our own: more explainers, floor and "
-            "ceiling. In brackets: the paper's, and the difference. Seconds: what all test graphs "
-            "of all seeds would take one by one, from the median of some.",
-            "",
-            markdown_table(
-                (
-                    "dataset", "explainer", "model", "Jaccard@k", "AUROC", "ms/graph", "accuracy",
-                    "F1", "seeds", "seconds",
-                ),
-                map(_explanation, found.explanations),
-            ),
-            "",
-        ]  # fmt: skip
-    if found.sweep:
-        lines += [
-            "## Figure: sensitivity to B",
-            "",
-            "The score of predictions is the one that the paper's figure shows of a dataset; AUROC "
-            "and Jaccard@k, which it does not show, are those of contribution maps. Test graphs; "
-            "the paper's predictions are of validation graphs. Seconds are those of all trainings."
-            + "".join(_changed(found.sweep)),
-            "",
-            markdown_table(
-                (
-                    "dataset", "B", "score", "predictions", "paper", "difference", "AUROC", "paper",
-                    "difference", "Jaccard@k", "seeds", "seconds",
-                ),
-                map(_swept, found.sweep),
-            ),
-            "",
-        ]  # fmt: skip
-    lines += [f"![{name}]({name})\n" for name in found.figures if name.endswith(".png")]
-    if found.left_out:
-        lines += ["## Left out", "", *(f"- {reason}" for reason in found.left_out), ""]
-    if found.builds:
-        rows = ((f"`{name}`", f"`{digest}`") for name, digest in found.builds.items())
-        lines += ["## Builds", "", markdown_table(("dataset", "content SHA-256"), rows), ""]
+    elif result.missing:
+        lines += [f"**Not finished: {result.missing} cells are missing.**", ""]
+    lines += _section(
+        "Table 2: predictions",
+        "Macro F1 on test graphs (for `pattern`, on their nodes); seconds are those of all "
+        "trainings.",
+        ("dataset", "model", "F1", "paper", "difference", "ROC AUC", "seeds", "seconds"),
+        map(_prediction_cells, result.predictions),
+    )
+    lines += _section(
+        "Table 3: explanations",
+        "Test graphs. Where the paper leaves open which of several readings a row is, each has a "
+        "row; rows without the paper's figures are our own: more explainers, floor and ceiling. In "
+        "brackets: the paper's figure, and the difference. Seconds: what all test graphs of all "
+        "seeds would take one by one, from the median of some.",
+        ("dataset", "explainer", "model", "Jaccard@k", "AUROC", "ms/graph", "accuracy", "F1",
+         "seeds", "seconds"),
+        map(_explanation_cells, result.explanations),
+    )  # fmt: skip
+    lines += _section(
+        "Figure: sensitivity to B",
+        "The score of predictions is the one that the paper's figure shows for a dataset; AUROC "
+        "and Jaccard@k, which it does not show, are those of contribution maps. Test graphs; "
+        "the paper's predictions are of validation graphs. Seconds are those of all trainings."
+        + "".join(_changed_settings(result.sweep)),
+        ("dataset", "B", "score", "predictions", "paper", "difference", "AUROC", "paper",
+         "difference", "Jaccard@k", "seeds", "seconds"),
+        map(_sweep_cells, result.sweep),
+    )  # fmt: skip
+    lines += [f"![{name}]({name})\n" for name in result.figures if name.endswith(".png")]
+    if result.left_out:
+        lines += ["## Left out", "", *(f"- {reason}" for reason in result.left_out), ""]
+    builds = ([f"`{name}`", f"`{digest}`"] for name, digest in result.builds.items())
+    lines += _section("Builds", "", ("dataset", "content SHA-256"), builds)
     return "\n".join(lines)
 
 
-def _prediction(row: Row) -> list[str]:
+def _section(
+    title: str, text: str, headers: Sequence[str], rows: Iterable[Sequence[str]]
+) -> list[str]:
+    """Return the lines of a heading, a text and a table; none if the table has no rows."""
+    table = list(rows)
+    text_lines = [text, ""] if text else []
+    return [f"## {title}", "", *text_lines, markdown_table(headers, table), ""] if table else []
+
+
+def _prediction_cells(row: Row) -> list[str]:
     return [
         f"`{row['dataset']}`", row["model"], with_deviation(row, "f1"), f"{row['paper']:.2f}",
         _signed(row["difference"]), number(row.get("roc_auc"), 3), str(row["seeds"]),
@@ -101,20 +208,19 @@ def _prediction(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def _explanation(row: Row) -> list[str]:
+def _explanation_cells(row: Row) -> list[str]:
     cells = [f"`{row['dataset']}`", row["explainer"], row["model"]]
-    for key, places in (
-        ("jaccard", 3), ("auroc", 3), ("ms_per_graph", 2), ("accuracy", 3), ("f1", 3),
-    ):  # fmt: skip
-        paper, difference = row["paper"].get(key), row["difference"].get(key)
-        ours = number(row.get(key), places) if key == "ms_per_graph" else with_deviation(row, key)
-        beside = f" ({paper:.2f}, {difference:+.{places}f})" if ours and paper is not None else ""
-        cells.append(ours + beside)
+    for key in ("jaccard", "auroc", "ms_per_graph", "accuracy", "f1"):
+        ours = number(row.get(key)) if key == "ms_per_graph" else with_deviation(row, key)
+        if ours and key in row["paper"]:
+            digits = 2 if key == "ms_per_graph" else 3
+            ours += f" ({row['paper'][key]:.2f}, {row['difference'][key]:+.{digits}f})"
+        cells.append(ours)
     return [*cells, str(row["seeds"]), number(row["seconds"], 0)]
 
 
-def _changed(rows: list[Row]) -> list[str]:
-    """Settings of the sweep that differ from the configuration's, a sentence for each dataset."""
+def _changed_settings(rows: list[Row]) -> list[str]:
+    """Return a sentence per dataset whose sweep has other settings than the configuration."""
     return [
         f" On `{dataset}`: {', '.join(f'{key} = {value}' for key, value in changes.items())}."
         for dataset, changes in {row["dataset"]: row["changes"] for row in rows}.items()
@@ -122,7 +228,7 @@ def _changed(rows: list[Row]) -> list[str]:
     ]
 
 
-def _swept(row: Row) -> list[str]:
+def _sweep_cells(row: Row) -> list[str]:
     cells = [f"`{row['dataset']}`", f"{row['b']:g}", SCORES[row["predictions"]]]
     for key in (row["predictions"], "auroc"):
         cells += [

@@ -2,6 +2,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -12,14 +13,9 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.evaluation import paper_figures as figures
 from graphxai_data.evaluation import reproduce as module
 from graphxai_data.evaluation.reproduce import BUDGETS, Budget, reproduce
-from graphxai_data.evaluation.reproduce_cells import (
-    PARTS,
-    Cell,
-    Reproduction,
-    Results,
-    Walk,
-    sweep_rows,
-)
+from graphxai_data.evaluation.reproduce_cells import PARTS, Cell, CellResult, run_cell
+from graphxai_data.evaluation.reproduction import Reproduction, sweep_rows
+from graphxai_data.progress import with_time_left
 from graphxai_data.training.checkpoint import read_card
 from tests.generators.test_nci1 import tu_files, written
 
@@ -95,30 +91,29 @@ def test_what_was_stopped_goes_on_and_nothing_is_done_twice(
     class StoppedError(Exception):
         pass
 
-    def stop(what: str, done: int, total: int, left: float) -> None:
-        if done == 3:
+    def stop(done: int, total: int, what: str) -> None:
+        if done == 3 and not what.startswith("building"):
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        reproduce(["table 2"], ["ba2motif"], **places(tmp_path), told=stop)
+        reproduce(["table 2"], ["ba2motif"], **places(tmp_path), progress=stop)
     text = (tmp_path / "results" / "report.md").read_text()
     assert "Not finished: 3 cells are missing" in text
     finished = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.toml")}
     assert len(finished) == 3
-    told: list[tuple[str, int, int, float]] = []
-    found = reproduce(
-        ["table 2"], ["ba2motif"], **places(tmp_path), told=lambda *args: told.append(args)
+    reports: list[tuple[int, int, str]] = []
+    again = reproduce(
+        ["table 2"], ["ba2motif"], **places(tmp_path), progress=lambda *args: reports.append(args)
     )
     assert all(path.stat().st_mtime_ns == time for path, time in finished.items())
-    steps = dict.fromkeys((done, total) for _, done, total, _ in told)
+    steps = dict.fromkeys((done, total) for done, total, _ in reports)
     assert list(steps) == [(i, 6) for i in range(6)]
-    assert [what for what, done, _, _ in told if done == 3] == [
+    assert [what for done, _, what in reports if done == 3] == [
         "table 2: gin on ba2motif, seed 1",
         *(f"table 2: gin on ba2motif, seed 1: epoch {epoch} of 2" for epoch in (1, 2)),
     ]
-    assert math.isnan(told[0][3])
     _, once = whole
-    assert [row["f1"] for row in found.predictions] == [row["f1"] for row in once.predictions]
+    assert [row["f1"] for row in again.predictions] == [row["f1"] for row in once.predictions]
 
 
 def test_figures_have_the_same_bytes_again(
@@ -195,14 +190,12 @@ def test_a_build_of_another_size_is_not_taken_for_the_papers(tmp_path: Path) -> 
 def test_a_training_that_fails_is_left_out_and_the_walk_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Results.run
-
-    def sometimes(self: Results, cell: Cell, dataset: GraphXAIDataset, results: Path) -> None:
+    def fail_sometimes(cell: Cell, *args: Any, **options: Any) -> CellResult:
         if (cell.model, cell.seed) == ("gin", 1):
             raise CheckFailedError("the loss is not finite")
-        run(self, cell, dataset, results)
+        return run_cell(cell, *args, **options)
 
-    monkeypatch.setattr(Results, "run", sometimes)
+    monkeypatch.setattr(module, "run_cell", fail_sometimes)
     found = reproduce(["table 2"], ["ba2motif"], **places(tmp_path))
     assert {row["model"]: row["seeds"] for row in found.predictions} == {
         "bcos-gin": 2, "gin": 1, "gsat": 2,
@@ -217,21 +210,21 @@ def test_a_rerun_that_is_stopped_keeps_the_whole_report_and_its_figures(
     kept = {path: path.read_bytes() for path in (folder / "results").iterdir()}
     assert len(kept) == 6
 
-    def stop(what: str, done: int, total: int, left: float) -> None:
+    def stop(done: int, total: int, what: str) -> None:
         if done == 15:  # some cells of the sweep are done
             assert what.startswith("figure b")
             raise KeyboardInterrupt
 
     # The same parts in another order, and one of them twice, are the same report.
     with pytest.raises(KeyboardInterrupt):
-        reproduce([*PARTS[::-1], PARTS[0]], ["ba2motif"], **places(folder), told=stop)
+        reproduce([*PARTS[::-1], PARTS[0]], ["ba2motif"], **places(folder), progress=stop)
     assert {path: path.read_bytes() for path in (folder / "results").iterdir()} == kept
 
 
 def test_a_report_that_is_none_is_replaced(tmp_path: Path) -> None:
     for text in ("[" * 200_000, "{", "[]", ""):
         (tmp_path / module.NUMBERS).write_text(text)
-        assert module._report_in(tmp_path) == {}
+        assert module._read_report(tmp_path) == {}
 
 
 @pytest.mark.parametrize("missing", ["x", [], -1, None])
@@ -251,25 +244,20 @@ def test_the_papers_configuration_is_trained_in_a_folder_of_its_own(tmp_path: Pa
     assert "configuration `paper` of the models" in text
 
 
-def test_the_time_left_is_that_of_what_was_really_done(
-    whole: tuple[Path, Reproduction], monkeypatch: pytest.MonkeyPatch
+def test_the_time_left_is_guessed_from_the_cells_that_took_time(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    folder, _ = whole
-    dataset = GraphXAIDataset(folder / "data" / "small", "ba2motif")
-    cells = [Cell("table 2", "ba2motif", "gin", seed) for seed in range(4)]
-    told: list[float] = []
-    clock = iter([0.0, 0.1, 10.0, 20.0, 20.0, 40.0, 40.0, 40.5])  # begin and end of each
-    monkeypatch.setattr(
-        "graphxai_data.evaluation.reproduce_cells.time.monotonic", lambda: next(clock)
-    )
-    walk = Walk(cells, {"ba2motif": dataset}, lambda _what, _done, _all, left: told.append(left))
-    for cell in cells:
-        with walk.step(cell):
-            pass
-    assert math.isnan(told[0])
-    assert math.isnan(told[1])
-    assert told[2:] == [pytest.approx(20), pytest.approx(15)]
-    assert walk.missing == 0
+    reports: list[tuple[int, int, str]] = []
+    clock = iter([0.0, 0.1, 600.0, 1800.0])  # the start, and the end of each of three cells
+    monkeypatch.setattr("graphxai_data.progress.time.monotonic", lambda: next(clock))
+    progress = with_time_left(lambda *report: reports.append(report), [1.0, 1.0, 1.0, 4.0])
+    for done in range(4):
+        progress(done, 4, "training")
+    # The first cell was done earlier. The second took 10 minutes, the third 20.
+    assert reports == [
+        (0, 4, "training"), (1, 4, "training"), (2, 4, "training, about 50 min left"),
+        (3, 4, "training, about 60 min left"),
+    ]  # fmt: skip
 
 
 def test_the_sweep_shows_ours_and_the_papers(
@@ -277,13 +265,19 @@ def test_the_sweep_shows_ours_and_the_papers(
 ) -> None:
     drawn: list[figures.Figure] = []
     monkeypatch.setattr(figures, "_save", lambda figure, *_: drawn.append(figure) or [])
-    swept = {
-        "ba2motif": [
-            {"b": b, "accuracy": b / 4, "auroc": b / 5, "seconds": 1.0} for b in (1.0, 2.0)
-        ]
-    }
-    swept["molhiv"] = [{"b": b, "roc_auc": b / 6, "seconds": 1.0} for b in (1.0, 2.0)]
-    figures.draw_sweep(sweep_rows(swept), tmp_path)
+    results = {}
+    for b in (2.0, 1.0):
+        rows = {
+            "ba2motif": {"accuracy": b / 4, "auroc": b / 5, "seconds": 1.0},
+            "molhiv": {"roc_auc": b / 6, "seconds": 1.0},
+        }
+        for dataset, row in rows.items():
+            results[Cell("figure b", dataset, "bcos-gin", 0, b)] = CellResult([row], [])
+    table = sweep_rows(results)
+    assert [(row["dataset"], row["b"]) for row in table] == [
+        ("ba2motif", 1), ("ba2motif", 2), ("molhiv", 1), ("molhiv", 2),
+    ]  # fmt: skip
+    figures.draw_sweep(table, tmp_path)
     accuracy, auroc = drawn[0].axes
     assert [0.752, 0.789] in [list(line.get_ydata()) for line in accuracy.lines]
     assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == [
@@ -348,7 +342,7 @@ def test_on_the_command_line(
     order = ["reproduce", "--table", "3", "--figure", "b", "--datasets", "ba2motif,dihalo"]
     result = cli(*order, "--seeds", "0-1", "--root", tmp_path, "--results", tmp_path / "r")
     assert result.exit_code == 0
-    assert result.stdout.startswith("# The paper's tables and figures, made anew")
+    assert result.stdout.startswith("# The paper's tables and figures, reproduced")
     assert f"written to {tmp_path / 'r'}" in result.stderr
     wish = (["table 3", "figure b"], ["ba2motif", "dihalo"], [0, 1], "small", "default")
     assert wishes == [wish]
