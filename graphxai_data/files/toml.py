@@ -50,12 +50,12 @@ class Between:
         if finite and self.low <= number <= self.high and number not in self.excluded:
             return None
         form = "" if kind is int else "g"
-        limits = f"from {self.low:{form}} to {self.high:{form}}"
+        limits = f" from {self.low:{form}} to {self.high:{form}}"
         if self.high == math.inf:
-            limits = f"of at least {self.low:{form}}"
+            limits = "" if self.low == -math.inf else f" of at least {self.low:{form}}"
         without = " or ".join(f"{number:g}" for number in self.excluded)
         limits += f", but not {without}" if without else ""
-        return f"expected {_type_name(kind)} {limits}, got {_show(value)}"
+        return f"expected {_type_name(kind)}{limits}, got {_show(value)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +122,9 @@ def _check_bounds(hint: Any, value: object, where: str) -> None:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in _UNIONS and value is not None:
         _check_bounds(args[0], value, where)
+    elif origin is typing.Literal and value not in args:
+        options = ", ".join(map(repr, args))
+        raise InputError(f"{where}: expected one of {options}, got {_show(value)}")
     elif origin is typing.Annotated:
         kind, *bounds = args
         for bound in bounds:
@@ -149,10 +152,8 @@ def _value(hint: Any, value: object, where: str, path: str) -> Any:
     if origin is dict and isinstance(value, Mapping):
         return {str(k): _value(args[1], v, where, _joined(path, k)) for k, v in value.items()}
     if origin is typing.Literal:
-        if value in args:
-            return value
-        options = ", ".join(map(repr, args))
-        raise _wrong(where, path, f"expected one of {options}, got {_show(value)}")
+        _check_bounds(hint, value, f"{where}: {path}")
+        return value
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
         # Whole numbers may be too large for a float.
         if abs(value) <= sys.float_info.max:

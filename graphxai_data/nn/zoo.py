@@ -1,22 +1,21 @@
-"""The models by name, and the named configurations in `zoo.toml` to make and train them with."""
+"""The models by name, and the configurations in `zoo.toml` that make and train them."""
 
-import inspect
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from torch import nn
 
-from graphxai_data.errors import InputError, finite_number, known_name, nearest, whole_number
-from graphxai_data.files.toml import parse_table
+from graphxai_data.errors import InputError, known_name, nearest
+from graphxai_data.files.toml import Between, Checked, parse_table
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
-from graphxai_data.nn.gin import GIN, GINE, DeepSets
+from graphxai_data.nn.gin import GIN, GINE, DeepSets, GraphNetwork
 from graphxai_data.nn.gsat import GSAT
 
-MODELS: dict[str, type[nn.Module]] = {
+MODELS: dict[str, type[GraphNetwork | GSAT]] = {
     "bcos-gin": BcosGIN,
     "bcos-gine": BcosGINE,
     "gin": GIN,
@@ -25,64 +24,61 @@ MODELS: dict[str, type[nn.Module]] = {
     "deepsets": DeepSets,
 }
 CONFIGURATIONS = ("default", "paper")
-# What a dataset decides, not a configuration.
+# Options that the dataset decides, not a configuration.
 _SHAPE = ("in_features", "edge_features", "classes", "level")
+Count = Annotated[int, Between(1, 10**8)]
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Checked):
     """How a model is trained.
 
     Attributes:
-        loss: "ce" over the classes, or "bce" for each class by itself.
-        select: what is best on validation: the lowest "loss", or the highest "accuracy"; of equal
-            epochs, the first.
-        batch_size: graphs a step.
-        epochs: at most.
+        loss: "ce" over the classes, or "bce" for each class separately.
+        select: the best epoch has the lowest "loss" or the highest "accuracy" on validation; of
+            equal epochs, the first is best.
+        batch_size: graphs per step.
+        epochs: maximum number of epochs.
         learning_rate: of Adam, at the beginning.
-        schedule: "plateau": times `rate_factor` whenever validation has not been better for more
-            than `rate_patience` epochs (as torch counts), down to `minimum_rate`. "cosine": up to
-            `learning_rate` in the first twentieth of all steps, then down to `minimum_rate` along
-            half a cosine.
-        stop_patience: training ends when validation has not been better for so many epochs.
+        schedule: "plateau": multiply the rate by `rate_factor` whenever validation has not improved
+            for more than `rate_patience` epochs (as torch counts), down to `minimum_rate`.
+            "cosine": rise to `learning_rate` in the first twentieth of all steps, then fall to
+            `minimum_rate` along half a cosine.
+        stop_patience: training ends when validation has not improved for so many epochs.
         calibrate: scale initial logits to standard deviation 1 (B-cos models).
-        evidence_cost: what is added to the loss of a graph for every unit of evidence, for or
-            against a class, that a B-cos model finds in it (`training.loss.evidence`).
+        evidence_cost: weight of the sparsity penalty on the contributions of a B-cos model
+            (`training.loss.evidence`).
     """
 
     loss: Literal["ce", "bce"]
     select: Literal["loss", "accuracy"]
-    batch_size: int
-    epochs: int
+    batch_size: Count
+    epochs: Count
     learning_rate: float
     schedule: Literal["plateau", "cosine"]
-    minimum_rate: float
-    stop_patience: int
-    rate_factor: float = 0.5
-    rate_patience: int = 25
+    minimum_rate: Annotated[float, Between(0, excluded=(0,))]
+    stop_patience: Count
+    rate_factor: Annotated[float, Between(0, 1, excluded=(0, 1))] = 0.5
+    rate_patience: Count = 25
     calibrate: bool = False
-    evidence_cost: float = 0.0
+    evidence_cost: Annotated[float, Between(0)] = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs", "stop_patience", "rate_patience"):
-            whole_number(name, getattr(self, name), 1, 10**8)
-        if not 0 < self.minimum_rate <= self.learning_rate:
+        super().__post_init__()
+        if not self.minimum_rate <= self.learning_rate:
             raise InputError(
                 f"learning_rate: expected at least minimum_rate {self.minimum_rate}, "
                 f"got {self.learning_rate}"
             )
-        if not 0 < self.rate_factor < 1:
-            raise InputError(f"rate_factor: expected between 0 and 1, got {self.rate_factor}")
-        finite_number("evidence_cost", self.evidence_cost, low=0)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything about a training but data and seed.
+    """Everything that defines a training, except data and seed.
 
     Attributes:
         model: name in `MODELS`.
-        architecture: arguments of its class, but those that the dataset decides.
+        architecture: arguments of its class, except those that the dataset decides.
         training: how it is trained.
     """
 
@@ -98,40 +94,32 @@ class Settings:
         configuration: str = "default",
         changes: Mapping[str, Any] | None = None,
     ) -> "Settings":
-        """Settings of a configuration for datasets of a generator, with some values changed."""
+        """Return a configuration for datasets of a generator, with some values changed."""
         known_name("model", model, MODELS)
         known_name("configuration", configuration, CONFIGURATIONS)
         tables = _zoo()[configuration]
-        of_model = tables.get(model, {})
-        values = tables["all"] | of_model | of_model.get(generator, {}) | dict(changes or {})
+        model_table = tables.get(model, {})
+        values = tables["all"] | model_table | model_table.get(generator, {}) | dict(changes or {})
         values = {key: value for key, value in values.items() if not isinstance(value, dict)}
-        trained = {field.name for field in fields(Training)}
-        known = trained | set(architecture_keys(model))
+        training_keys = {field.name for field in fields(Training)}
+        known = training_keys | set(architecture_keys(model))
         for key in values:
-            # A default for all models may be about what this one lacks.
+            # The table for all models may have options that this one lacks.
             if key not in known and (key not in tables["all"] or key in (changes or {})):
                 raise InputError(f"{model}: unknown setting '{key}'; {nearest(key, known)}")
-        # As TOML and JSON give it back: they have no tuples.
+        # TOML and JSON have no tuples: settings that are read back have to be equal to these.
         architecture = {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in values.items()
-            if key in known - trained
+            if key in known - training_keys
         }
-        table = {k: v for k, v in values.items() if k in trained}
+        table = {key: value for key, value in values.items() if key in training_keys}
         return cls(model, architecture, parse_table(Training, table, "training"))
 
 
 def architecture_keys(model: str) -> list[str]:
-    """The arguments of a model that a configuration may set."""
-    # A constructor hands keyword arguments on to that of its base class.
-    names: dict[str, None] = {}
-    for constructor in (vars(cls).get("__init__") for cls in MODELS[model].__mro__):
-        if constructor is not None:
-            parameters = inspect.signature(constructor).parameters.values()
-            names |= {p.name: None for p in parameters if p.kind is not p.VAR_KEYWORD}
-            if all(p.kind is not p.VAR_KEYWORD for p in parameters):
-                break
-    return [name for name in names if name not in ("self", *_SHAPE)]
+    """Return the options of a model that a configuration may set."""
+    return [field.name for field in fields(MODELS[model].Config) if field.name not in _SHAPE]
 
 
 def make_model(
@@ -142,7 +130,7 @@ def make_model(
     classes: int,
     level: str = "graph",
 ) -> nn.Module:
-    """A new model for a dataset.
+    """Return a new model for a dataset.
 
     Args:
         model: name in `MODELS`.
@@ -156,7 +144,7 @@ def make_model(
     for key in architecture:
         if key not in (known := architecture_keys(model)):
             raise InputError(f"{model}: unknown setting '{key}'; {nearest(key, known)}")
-    shape = {"in_features": in_features, "classes": classes, "level": level}
+    shape: dict[str, Any] = {"in_features": in_features, "classes": classes, "level": level}
     if model in ("gine", "bcos-gine", "gsat"):
         shape["edge_features"] = edge_features
     if model in ("gine", "bcos-gine") and not edge_features:

@@ -228,7 +228,7 @@ def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> 
         for model in (gine, GINE(FEATURES, BONDS, CLASSES).double()):
             with pytest.raises(InputError, match=r"edge_attr: expected \[5 edges, 2\], got \["):
                 model(x, EDGES, wrong)
-    with pytest.raises(InputError, match=r"edge_weight: expected \[5\], one an edge, got \[1\]"):
+    with pytest.raises(InputError, match=r"edge_weight: expected \[5\], one per edge, got \[1\]"):
         gine(x, EDGES, edge_attr, edge_weight=torch.ones(1))
 
 
@@ -241,8 +241,8 @@ def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> 
         ({"dropout": "much"}, "dropout: expected a finite number from 0 to 0.99, got 'much'"),
         ({"logit_bias": float("nan")}, "logit_bias: expected a finite number, got nan"),
         ({"b": 0.5}, "b: expected a finite number of at least 1, got 0.5"),
-        ({"level": "edge"}, "level: expected 'graph' or 'node', got 'edge'"),
-        ({"norm": "batch"}, "norm: expected 'rms' or 'none' for a B-cos model, got 'batch'"),
+        ({"level": "edge"}, "level: expected one of 'graph', 'node', got 'edge'"),
+        ({"norm": "batch"}, "norm: expected one of 'rms', 'none', got 'batch'"),
         ({"update_layers": 0}, "update_layers: expected"),
         ({"readout_layers": 0}, "readout_layers: expected"),
     ],
@@ -250,10 +250,12 @@ def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> 
 def test_impossible_settings_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         BcosGIN(FEATURES, CLASSES, **options)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="edges: expected 'additive' or 'multiplicative'"):
+    with pytest.raises(InputError, match="edges: expected one of 'additive', 'multiplicative'"):
         BcosGINE(FEATURES, BONDS, CLASSES, edges="no")
-    with pytest.raises(InputError, match="norm: expected 'batch' or 'none' for a ReLU model"):
+    with pytest.raises(InputError, match="norm: expected one of 'batch', 'none', got 'rms'"):
         GIN(FEATURES, CLASSES, norm="rms")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'b'"):
+        GIN(FEATURES, CLASSES, b=2)
 
 
 def test_one_node_alone_can_be_learned_from() -> None:

@@ -102,7 +102,10 @@ def test_twins_are_alike_in_depth_and_width(
         (("gin", "dihalo", "paper", {"epochs": 0}), "epochs: expected a whole number from 1"),
         (("gin", "dihalo", "paper", {"loss": "mse"}), "loss: expected one of 'ce', 'bce'"),
         (("gin", "dihalo", "paper", {"learning_rate": 0.0}), "learning_rate: expected at least"),
-        (("gin", "dihalo", "paper", {"rate_factor": 2.0}), "rate_factor: expected between 0 and 1"),
+        (
+            ("gin", "dihalo", "paper", {"rate_factor": 2.0}),
+            "rate_factor: expected a finite number from 0 to 1, but not 0 or 1",
+        ),
     ],
 )
 def test_unknown_names_and_impossible_values_are_refused(
