@@ -485,7 +485,7 @@ def test_what_is_no_store_or_no_build_is_refused_in_one_line(
         refused(cli(command, "memory://root/nothing/seed-0"), "not a graphxai-data build")
         refused(cli(command, "xyz://a/b"), "Protocol not known")
     refused(cli("info", "s3:/bucket/root"), "a URL has two slashes")
-    refused(cli("train", "ba2motif", "--out", "s3://b/runs"), "expected a folder of this machine")
+    refused(cli("train", "ba2motif", "--out", "s3://b/runs"), "expected a folder on this machine")
     from fsspec.registry import known_implementations
 
     driver = {"class": "no_such_driver.Files", "err": "Please install no_such_driver"}
