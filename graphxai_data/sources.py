@@ -1,11 +1,11 @@
-"""Sources: the raw inputs of datasets; shipped, a user's own file, or downloaded; hash checked."""
+"""Sources: raw inputs of datasets, shipped, downloaded, or a user's own file; hashes checked."""
 
 import hashlib
 import logging
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -41,20 +41,19 @@ class SourceEntry:
     """A raw input as `data/sources.toml` describes it.
 
     Attributes:
-        file: name of the file; it lies in `data/sources/` unless it is downloaded. Of a source in
-            parts, the folder they are downloaded to.
-        sha256: of the file; of a source in parts, as `folder_sha256` has it; empty where it was
-            never at hand.
+        file: name of the file; in `data/sources/` if it has no URLs. For a source in parts, the
+            folder they are downloaded to.
+        sha256: of the file; for a source in parts, its `folder_sha256`; empty if not known.
         bytes: its size, or 0.
         origin: where it comes from.
         licence: under which it may be used.
-        urls: mirrors to download it from, tried in turn.
-        text_sha256: of the decompressed content, where the file was compressed here.
-        parts: the files that are downloaded, where it is not one but several.
-        spdx: the licence of what is made from it, as an SPDX identifier; empty if it has none.
-        elsewhere: where people get it themselves, where it is neither shipped nor downloaded.
-        of_members: it is an archive that mirrors may pack each in their own way: `sha256` is that
-            of the files in it, as `folder_sha256` has it, and `bytes` is theirs.
+        urls: mirrors, tried in turn.
+        text_sha256: of the decompressed content, if this project compressed the file.
+        parts: the files to download, if there are several.
+        spdx: SPDX identifier of the licence of datasets made from it; empty if there is none.
+        elsewhere: where users can get it, if it is neither shipped nor downloadable.
+        of_members: it is an archive that every mirror packs differently: `sha256` is the
+            `folder_sha256` of the files in it, and `bytes` is their size.
     """
 
     file: str
@@ -71,65 +70,95 @@ class SourceEntry:
 
 
 def find_sources(
-    recipe: Recipe, chosen: Mapping[str, str | Path] | None = None
+    recipe: Recipe, given: Mapping[str, str | Path] | None = None
 ) -> dict[str, Source]:
-    """The sources that a recipe needs, each found and checked.
+    """Return the sources of a recipe, downloaded if necessary, and checked.
 
     Args:
         recipe: names its sources by their ids in `data/sources.toml`.
-        chosen: for some of them, another id or the path of a file to use instead; of a folder,
-            where the generator knows its files.
+        given: other ids, or paths of files, folders or zip archives, to use instead.
     """
-    chosen = chosen or {}
-    refuse_unknown_sources(recipe, chosen)
-    return {name: find_source(recipe, name, chosen.get(name)) for name in recipe.sources}
+    given = given or {}
+    refuse_unknown_sources(recipe, given)
+    return {name: find_source(recipe, name, given.get(name)) for name in recipe.sources}
 
 
-def find_source(recipe: Recipe, name: str, chosen: str | Path | None = None) -> Source:
-    """One source of a recipe: its own, or the chosen id or path."""
+def find_source(recipe: Recipe, name: str, given: str | Path | None = None) -> Source:
+    """Return one source of a recipe: the given id or path, by default the recipe's own id."""
     known = registry()
-    wish = str(recipe.sources[name] if chosen is None else chosen)
-    generator = generator_module(recipe.generator)
-    members, others = generator.SOURCES[name], getattr(generator, "OTHER_FILES", {}).get(name, ())
+    wish = str(recipe.sources[name] if given is None else given)
     if wish in known:
-        entry = known[wish]
-        if entry.elsewhere:
-            raise SourceMissingError(
-                f"'{wish}' is neither shipped nor downloaded; get it from {entry.elsewhere} and "
-                f"pass --source {name}={_form(members, others)}"
-            )
-        path = fetch(entry, members)
-        if entry.parts and (found := folder_sha256(path, members)) != entry.sha256:
-            # Each part was right; something else lies beside them under the same name.
-            raise DamagedError(
-                f"{path}: not the files of '{wish}' (expected SHA-256 {entry.sha256}, "
-                f"got {found}); empty the folder"
-            )
-        return Source(wish, path, entry.sha256)
-    if chosen is None:
+        return _known_source(recipe, name, wish)
+    if given is None:
         raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
-    path = Path(wish).expanduser()
+    return _users_source(recipe, name, Path(wish).expanduser())
+
+
+def _known_source(recipe: Recipe, name: str, source_id: str) -> Source:
+    """Return the shipped or downloaded source with an id of `data/sources.toml`."""
+    entry = registry()[source_id]
+    members, others = _members(recipe, name)
+    if entry.elsewhere:
+        raise SourceMissingError(
+            f"'{source_id}' is neither shipped nor downloadable; get it from {entry.elsewhere} and "
+            f"pass --source {name}={_form(members, others)}"
+        )
+    path = fetch(entry, members)
+    if entry.parts and (digest := folder_sha256(path, members)) != entry.sha256:
+        # Each part was right, but a file with the same name and no `.gz` is read instead.
+        raise DamagedError(
+            f"{path}: not the files of '{source_id}' (expected SHA-256 {entry.sha256}, "
+            f"got {digest}); empty the folder"
+        )
+    return Source(source_id, path, entry.sha256)
+
+
+def _users_source(recipe: Recipe, name: str, path: Path) -> Source:
+    """Return a user's own file, or folder if the source consists of several files."""
+    members, others = _members(recipe, name)
     if others and path.exists() and has_file(path, others[0]):
         members = others
-    own = _users_own(name, path, members)
-    usual = known.get(recipe.sources[name])
-    if usual is not None and usual.of_members:
-        own = replace(own, sha256=folder_sha256(own.path, members))
-        if own.sha256 == usual.sha256:  # the very files, wherever they lie
-            own = replace(own, id=recipe.sources[name])
-    return own
+    usual_id = recipe.sources[name]
+    usual = registry().get(usual_id)
+    try:
+        # Not a pipe or a device: a source is read more than once, and has an end.
+        if path.is_file() or (members and path.is_dir()):
+            by_members = path.is_dir() or (usual is not None and usual.of_members)
+            digest = folder_sha256(path, members) if by_members else file_sha256(path)
+            is_usual = usual is not None and usual.of_members and digest == usual.sha256
+            return Source(usual_id if is_usual else "user's file", path, digest)
+        reason = "not a file" if path.exists() else "no such file"
+    except OSError as error:
+        reason = str(error.strerror)
+    ids = ", ".join(registry())
+    expected = _form(members).partition(", ")[2] if members else "a readable file"
+    raise InputError(f"--source {name}={path}: {reason}; give {expected}, or one of {ids}")
 
 
-def refuse_unknown_sources(recipe: Recipe, chosen: Mapping[str, str | Path]) -> None:
-    """An `InputError` if a source is chosen that the recipe does not have."""
-    for name in chosen:
+def _members(recipe: Recipe, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files that a source consists of, and other files it may consist of instead."""
+    generator = generator_module(recipe.generator)
+    return generator.SOURCES[name], getattr(generator, "OTHER_FILES", {}).get(name, ())
+
+
+def _form(members: tuple[str, ...], others: tuple[str, ...] = ()) -> str:
+    """Return what may be passed as a source, for error messages."""
+    if not members:
+        return "FILE"
+    either = f"; or with {', '.join(others)}" if others else ""
+    return f"DIR, a folder or zip with {', '.join(members)}{either}"
+
+
+def refuse_unknown_sources(recipe: Recipe, names: Iterable[str]) -> None:
+    """Raise `InputError` if the recipe does not have a source of one of these names."""
+    for name in names:
         if name not in recipe.sources:
             takes = ", ".join(sorted(recipe.sources)) or "none"
             raise InputError(f"{recipe.name}: no source named '{name}'; it takes {takes}")
 
 
 def registry() -> dict[str, SourceEntry]:
-    """All sources in `data/sources.toml`, by id."""
+    """Return all sources in `data/sources.toml` by id."""
     table = read_toml(shipped("data") / "sources.toml")
     return {
         key: parse_table(SourceEntry, entry, f"data/sources.toml: {key}")
@@ -138,7 +167,7 @@ def registry() -> dict[str, SourceEntry]:
 
 
 def fetch(entry: SourceEntry, members: tuple[str, ...] = ()) -> Path:
-    """Path of a known source: the shipped file, the downloaded one, or a folder of those."""
+    """Return the path of a known source: a shipped or downloaded file, or a folder of those."""
     if entry.parts:
         folder = cache_folder() / entry.file
         for part in entry.parts:
@@ -149,34 +178,37 @@ def fetch(entry: SourceEntry, members: tuple[str, ...] = ()) -> Path:
     path = shipped("data") / "sources" / entry.file
     if not path.is_file():
         raise DamagedError(f"{path}: missing from the installation; install graphxai-data again")
-    found = file_sha256(path)
-    if found != entry.sha256:
+    digest = file_sha256(path)
+    if digest != entry.sha256:
         raise DamagedError(
-            f"{path}: damaged (expected SHA-256 {entry.sha256}, got {found}); "
+            f"{path}: damaged (expected SHA-256 {entry.sha256}, got {digest}); "
             "install graphxai-data again"
         )
     return path
 
 
 def download(entry: SourceEntry | Part, folder: Path, members: tuple[str, ...] = ()) -> Path:
-    """Fetch a file from the first mirror that has it; whole, checked, or not at all.
+    """Download a file from the first mirror that has it, and check it.
 
-    Of an archive known by the files in it, `members` are those.
+    An interrupted download is resumed, also from another mirror.
 
-    A download that broke off goes on where it stopped, also from another mirror.
+    Args:
+        entry: what to download.
+        folder: to download to.
+        members: files in it, if it is an archive with `of_members`.
     """
     failures = []
     of_members = isinstance(entry, SourceEntry) and entry.of_members
     for url in entry.urls:
-        # What one mirror has begun another can go on with, if their files are the same.
-        begun = hashlib.sha256(url.encode()).hexdigest() if of_members else entry.sha256
+        # If all mirrors have the same file, one can resume what another has begun.
+        key = hashlib.sha256(url.encode()).hexdigest() if of_members else entry.sha256
         try:
             path = pooch.retrieve(
                 url,
                 known_hash=None if of_members else f"sha256:{entry.sha256}",
                 fname=entry.file,
                 path=folder,
-                downloader=_ResumingDownloader(folder / f"{begun}.part"),
+                downloader=_ResumingDownloader(folder / f"{key}.part"),
             )
             if of_members:
                 _check_members(Path(path), entry.sha256, members)
@@ -192,19 +224,20 @@ def download(entry: SourceEntry | Part, folder: Path, members: tuple[str, ...] =
 
 
 def _check_members(path: Path, expected: str, members: tuple[str, ...]) -> None:
-    """Take a file away, with a ValueError, unless it is an archive of the right files."""
+    """Delete a file and raise `ValueError` unless it is an archive of the expected files."""
     try:
-        found = folder_sha256(path, members)
+        digest = folder_sha256(path, members)
+        if digest == expected:
+            return
+        problem = f"the files in it have SHA-256 {digest}, expected {expected}"
     except InputError as error:
-        path.unlink()
-        raise ValueError(str(error)) from None
-    if found != expected:
-        path.unlink()
-        raise ValueError(f"the files in it have SHA-256 {found}, expected {expected}")
+        problem = str(error)
+    path.unlink()
+    raise ValueError(problem)
 
 
 class _ResumingDownloader:
-    """A pooch downloader that keeps what it has and asks for the rest (HTTP Range)."""
+    """A pooch downloader that resumes an interrupted download (HTTP Range)."""
 
     def __init__(self, part: Path) -> None:
         self._part = part
@@ -214,7 +247,7 @@ class _ResumingDownloader:
         headers = {"Range": f"bytes={have}-"} if have else {}
         request = urllib.request.Request(url, headers=headers)  # noqa: S310 - from sources.toml
         try:
-            # urllib hands over what came before a connection broke; requests throws it away.
+            # urllib returns what arrived before a connection broke; requests drops it.
             with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
                 resumed = response.status == HTTPStatus.PARTIAL_CONTENT
                 with self._part.open("ab" if resumed else "wb") as file:
@@ -224,34 +257,10 @@ class _ResumingDownloader:
         except urllib.error.HTTPError as error:
             if error.code != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 raise
-            # Nothing is left to ask for: what is here is whole, or wrong; the hash will tell.
+            # All bytes are here already; the hash decides whether they are right.
             self._part.replace(output_file)
             return
         received = self._part.stat().st_size - (have if resumed else 0)
         if expected is not None and received < int(expected):
             raise ConnectionError(f"broke off after {received} of {expected} bytes")
         self._part.replace(output_file)
-
-
-def _users_own(name: str, path: Path, members: tuple[str, ...]) -> Source:
-    """A user's own file, or folder if the source consists of several files."""
-    try:
-        if members and path.is_dir():
-            return Source("user's file", path, folder_sha256(path, members))
-        # Not a pipe or a device: a source is read more than once, and has an end.
-        reason = "" if path.is_file() else "no such file" if not path.exists() else "not a file"
-        if not reason:
-            return Source("user's file", path, file_sha256(path))
-    except OSError as error:
-        reason = str(error.strerror)
-    ids = ", ".join(registry())
-    wanted = _form(members).partition(", ")[2] if members else "a readable file"
-    raise InputError(f"--source {name}={path}: {reason}; give {wanted}, or one of {ids}")
-
-
-def _form(members: tuple[str, ...], others: tuple[str, ...] = ()) -> str:
-    """What may be passed as a source."""
-    if not members:
-        return "FILE"
-    either = f"; or with {', '.join(others)}" if others else ""
-    return f"DIR, a folder or zip with {', '.join(members)}{either}"

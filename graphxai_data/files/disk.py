@@ -1,4 +1,4 @@
-"""Writing to disk: whole files only, one writer a folder, and errors that say what to do."""
+"""Writing to disk: atomic writes, one writer per folder, and errors that say what to do."""
 
 import errno
 import json
@@ -19,31 +19,31 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DiskFullError(GraphXAIDataError):
-    """There is no room left; what was finished before is kept."""
+    """The disk is full; finished parts are kept."""
 
 
 @contextmanager
 def explained_disk_errors(
     folder: Path, option: str = "--root", parts: str = "the finished shards"
 ) -> Iterator[None]:
-    """Turn operating-system errors under `folder` into one clear line.
+    """Turn an `OSError` into an `InputError` or `DiskFullError` of one line.
 
     Args:
-        folder: where the work is done.
-        option: of the command line, to choose another folder by.
-        parts: what the same command would go on from.
+        folder: named in the error if the `OSError` names no file.
+        option: of the command line, that chooses another folder.
+        parts: what a second run would continue from.
     """
     try:
         yield
     except OSError as error:
-        place = error.filename or folder
+        where = error.filename or folder
         if error.errno in _FULL:
             raise DiskFullError(
-                f"{place}: {os.strerror(error.errno)}; make room and run the same command again, "
+                f"{where}: {os.strerror(error.errno)}; make room and run the same command again, "
                 f"it goes on from {parts}"
             ) from None
         raise InputError(
-            f"{place}: {error.strerror or error}; choose a {option} that you can write to"
+            f"{where}: {error.strerror or error}; choose a {option} that you can write to"
         ) from None
 
 
@@ -51,21 +51,21 @@ def explained_disk_errors(
 def folder_lock(
     folder: Path, wait: bool, work: str = "building", option: str = "--root"
 ) -> Iterator[None]:
-    """One process at a time writes `folder`; a lock dies with its process, so none is ever stale.
+    """Hold the lock of a folder; the operating system releases it when the process dies.
 
     Args:
-        folder: to be written; the lock stands beside it.
-        wait: for another process to finish, instead of an error.
-        work: what the processes do, for that error.
-        option: of the command line, to choose another folder by.
+        folder: to write; the lock file is next to it.
+        wait: wait for another process instead of raising `InputError`.
+        work: what the processes do, named in that error.
+        option: of the command line, that chooses another folder.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=-1 if wait else 0)
-    # Not in the lock file itself: some versions of filelock empty it before they know it is taken.
+    # Not in the lock file: some versions of filelock truncate it before they have the lock.
     owner = folder.with_name(f".{folder.name}.owner")
     try:
         with lock:
-            _name_owner(owner)
+            _write_owner(owner)
             try:
                 yield
             finally:
@@ -73,21 +73,21 @@ def folder_lock(
                     owner.unlink()
     except Timeout:
         raise InputError(
-            f"{folder}: another process is {work} here{_owner_in(owner)}; wait for it, or choose "
-            f"another {option}"
+            f"{folder}: another process is {work} here{_describe_owner(owner)}; wait for it, or "
+            f"choose another {option}"
         ) from None
 
 
-def _name_owner(path: Path) -> None:
-    """Write down whose lock it is: for people only, so never a reason to fail."""
+def _write_owner(path: Path) -> None:
+    """Write who holds the lock, for error messages only: a failure is ignored."""
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
     with suppress(OSError):
         path.write_text(json.dumps(owner), encoding="utf-8")
 
 
-def _owner_in(path: Path) -> str:
-    """Whose lock it is, in words; empty where that is not known."""
+def _describe_owner(path: Path) -> str:
+    """Return who holds the lock, or an empty text if that is not known."""
     try:
         owner = json.loads(path.read_bytes()[:1000])
         pid, host, since = (str(owner[key])[:80] for key in ("pid", "host", "since"))
@@ -97,7 +97,7 @@ def _owner_in(path: Path) -> str:
 
 
 def publish(staging: Path, folder: Path) -> None:
-    """Give a finished folder its name; what had that name before goes when the new one is there."""
+    """Rename a finished folder to its final name, and then delete the folder it replaces."""
     if folder.exists():
         folder.rename(_replaced(folder))
     staging.rename(folder)
@@ -105,7 +105,7 @@ def publish(staging: Path, folder: Path) -> None:
 
 
 def finish_replacing(folder: Path) -> None:
-    """Take away what `publish` replaced, or put it back if it was killed between two steps."""
+    """Complete or undo a `publish` that was killed between two of its steps."""
     old, discarded = _replaced(folder), folder.with_name(f".{folder.name}.discarded")
     if discarded.exists():
         shutil.rmtree(discarded)
@@ -114,7 +114,7 @@ def finish_replacing(folder: Path) -> None:
     elif old.is_symlink():
         old.unlink()
     elif old.exists():
-        # Under another name first: what is put back is never something half taken away.
+        # Rename before deleting: a crash never restores half a build.
         old.rename(discarded)
         shutil.rmtree(discarded)
 
@@ -124,9 +124,9 @@ def _replaced(folder: Path) -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write under a temporary name beside `path`, flush to disk, then rename.
+    """Write to a temporary file next to `path`, flush it to disk, then rename it.
 
-    The name is that of this writer alone: of several at once, the last one's file stays, whole.
+    Every writer has its own temporary file: if several write at once, the last one wins.
     """
     writer = f"{os.getpid()}-{threading.get_ident()}"
     temporary = path.with_name(f".{path.name}.{writer}.tmp")
@@ -143,6 +143,6 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Take away what writers that were killed have left in a folder; its lock must be held."""
+    """Delete temporary files that killed writers have left; the folder's lock must be held."""
     for path in folder.glob(".*.tmp"):
         path.unlink(missing_ok=True)

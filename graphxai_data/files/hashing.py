@@ -7,7 +7,7 @@ from graphxai_data.files.raw import read_member
 
 
 def folder_sha256(folder: Path, members: tuple[str, ...]) -> str:
-    """SHA-256 over the names and contents of some files of a folder, gzipped or not."""
+    """Return the SHA-256 of names and contents of files in a folder or zip, gzipped or not."""
     digest = hashlib.sha256()
     for name in members:
         content = hashlib.sha256(read_member(folder, name)).hexdigest()
@@ -16,6 +16,6 @@ def folder_sha256(folder: Path, members: tuple[str, ...]) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, read in pieces."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Machine code of small loops, by numba."""
+"""Just-in-time compilation of loops with numba."""
 
 import logging
 from collections.abc import Callable
@@ -10,11 +10,11 @@ log = logging.getLogger(__name__)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Machine code of a function, kept on disk where there is a place for it."""
+    """Return a function compiled by numba, cached on disk if there is a writable cache."""
+    machine_code: Callable[..., Any]
     try:
-        kept: Callable[..., Any] = numba.njit(cache=True)(function)
-        return kept
-    except RuntimeError as error:  # nothing that numba would write to can be written to
-        log.info("compiled anew in every process: %s", error)
-        anew: Callable[..., Any] = numba.njit(function)
-        return anew
+        machine_code = numba.njit(cache=True)(function)
+    except RuntimeError as error:  # no writable cache directory
+        log.info("compiled again in every process: %s", error)
+        machine_code = numba.njit(function)
+    return machine_code

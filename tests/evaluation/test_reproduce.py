@@ -140,7 +140,7 @@ def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> No
         "ba2motif: 60 of its 1,000 graphs",
     ]
     text = (tmp_path / "results" / "report.md").read_text()
-    assert "- molhiv: 'ogbg-molhiv' is neither shipped nor downloaded" in text
+    assert "- molhiv: 'ogbg-molhiv' is neither shipped nor downloadable" in text
 
 
 @pytest.mark.parametrize(
