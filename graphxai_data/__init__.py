@@ -72,10 +72,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """`build`, `verify`, `explain` and `evaluate` are modules and the functions in them.
+    """Keeps `graphxai_data.build` the function when a module of the same name is imported.
 
-    Importing such a module would put it over the function of the same name; `graphxai_data.build`
-    is the function whatever was imported before, and `from graphxai_data.build import …` works.
+    `build`, `explain` and `evaluate` are both modules and functions. Importing such a module would
+    replace the function by the module; `from graphxai_data.build import …` works nonetheless.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

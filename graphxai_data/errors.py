@@ -1,4 +1,4 @@
-"""The errors a user can meet: each message says what, where, expected, got and the next step."""
+"""Errors that users can meet: each message says what, where, expected, got and the next step."""
 
 import difflib
 import math
@@ -8,23 +8,23 @@ from numbers import Real
 
 
 class GraphXAIDataError(Exception):
-    """Base of all errors raised on purpose; the CLI prints its message as one line."""
+    """Base of all errors of this package; the CLI prints its message as one line."""
 
     exit_code = 1
 
 
 class InputError(GraphXAIDataError, ValueError):
-    """What the caller asked for cannot be done: a wrong name, value, file or folder."""
+    """An argument is wrong: a name, value, file or folder."""
 
     exit_code = 2
 
 
 class SourceMissingError(InputError):
-    """The raw files that a dataset is made from cannot be had here: they have to be brought."""
+    """The raw files of a dataset are neither shipped nor downloadable: the user supplies them."""
 
 
 class DamagedError(GraphXAIDataError):
-    """Something on disk is not what its manifest, or its own header, says it is."""
+    """A file is not what its manifest or its own header says."""
 
 
 class CheckFailedError(GraphXAIDataError):
@@ -32,7 +32,7 @@ class CheckFailedError(GraphXAIDataError):
 
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
-    """The value itself, or an `InputError` unless it is a whole number from low to high."""
+    """Return the value, or raise `InputError` unless it is a whole number from low to high."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -45,7 +45,7 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
 def finite_number(
     name: str, value: object, low: float = -math.inf, high: float = math.inf
 ) -> float:
-    """The value itself, or an `InputError` unless it is a finite number from low to high."""
+    """Return the value, or raise `InputError` unless it is a finite number from low to high."""
     number = math.nan
     if not isinstance(value, bool) and isinstance(value, Real):
         number = float(value)
@@ -57,7 +57,7 @@ def finite_number(
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the nearest known one, or all of them."""
+    """Return the end of a message about an unknown name: the nearest known name, or all."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
@@ -66,7 +66,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def known_name(what: str, name: str, known: Collection[str]) -> str:
-    """The name itself, or an `InputError` unless it is among the known ones."""
+    """Return the name, or raise `InputError` unless it is known."""
     if name not in known:
         raise InputError(f"unknown {what} '{name}'; {nearest(name, known)}")
     return name

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first used."""
+"""Public names of a package that are imported on first use."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def lazy_names(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
-    """A `__getattr__` for a package; `home` tells the module of each name in it."""
+    """Return a `__getattr__` for a package; `home` maps each name to its module."""
 
     def resolve(name: str) -> Any:
         if name not in home:

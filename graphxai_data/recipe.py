@@ -1,38 +1,37 @@
-"""Recipe: everything that determines a dataset but the seed, from one TOML file, validated."""
+"""Recipe: everything but the seed that determines a dataset, read from a TOML file and checked."""
 
 import dataclasses
 import hashlib
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.files.shipped import shipped
-from graphxai_data.files.toml import parse_table, read_toml, shown_path
+from graphxai_data.files.toml import Between, parse_table, read_toml, shown_path
 from graphxai_data.generators import generator_module
 
-# Statistics that a recipe may hold a build to, in its table [expected].
+# Statistics that a recipe may expect of a build, in its table [expected].
 EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")
 
-# What decides the bytes of a build. The rest (summary, expectations, claims) is said *about* them,
-# and may be corrected without making every existing build a stranger.
+# Keys that decide the bytes of a build. The others (summary, expectations, claims) describe it, and
+# can be corrected without invalidating existing builds.
 _DIGESTED = ("name", "version", "generator", "params", "sources", "splits")
 
 
 @dataclass(frozen=True)
 class Splits:
-    """Graphs in each split: fractions that sum to 1, or whole numbers that sum to all graphs."""
+    """Share of each split: fractions that sum to 1, or numbers of graphs that sum to all graphs."""
 
-    train: float
-    valid: float
-    test: float
+    train: Annotated[float, Between(0)]
+    valid: Annotated[float, Between(0)]
+    test: Annotated[float, Between(0)]
 
     def __post_init__(self) -> None:
         shares = self.train, self.valid, self.test
-        if min(shares) < 0:
-            raise ValueError(f"shares must not be negative, got {shares}")
         whole = self.total > 1 and all(share % 1 == 0 for share in shares)
         if abs(self.total - 1) > 1e-9 and not whole:
             raise ValueError(
@@ -42,32 +41,27 @@ class Splits:
 
     @property
     def total(self) -> float:
-        """1, or the number of graphs."""
+        """The sum of the shares: 1, or the number of graphs."""
         return self.train + self.valid + self.test
 
     @property
     def fractions(self) -> tuple[float, float, float]:
         """Fractions in the order of the split ids stored in shards: train 0, valid 1, test 2."""
-        if abs(self.total - 1) <= 1e-9:
-            return self.train, self.valid, self.test
-        return self.train / self.total, self.valid / self.total, self.test / self.total
+        total = 1.0 if abs(self.total - 1) <= 1e-9 else self.total
+        return self.train / total, self.valid / total, self.test / total
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """A statistic that a build is held to; the tolerance is for the recipe's number of graphs."""
+    """Expected value of a statistic; the tolerance is for the recipe's number of graphs."""
 
     value: float
-    tolerance: float
-
-    def __post_init__(self) -> None:
-        if self.tolerance < 0:
-            raise ValueError(f"tolerance must not be negative, got {self.tolerance}")
+    tolerance: Annotated[float, Between(0)]
 
 
 @dataclass(frozen=True)
 class Rings:
-    """What is claimed of the RINGS principles, and whether a failed check stops a build."""
+    """What the paper claims about the RINGS principles, and whether a failure stops a build."""
 
     p1: Literal["require", "report"] = "report"
     p2: Literal["require", "report"] = "report"
@@ -77,7 +71,7 @@ class Rings:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which numbers come from the paper and which are this project's choice, as dotted keys."""
+    """Dotted keys of the numbers from the paper, and of those that this project chose."""
 
     paper: tuple[str, ...] = ()
     ours: tuple[str, ...] = ()
@@ -85,13 +79,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One dataset, ready to be built.
+    """The recipe of one dataset.
 
     Attributes:
-        params: the generator's own `Params`, already validated.
+        params: an instance of the generator's own `Params`.
         summary: one line.
-        notes: what else users should know; it stands in the data card.
-        sources: raw inputs by the name the generator knows them under.
+        notes: what else users should know, for the data card.
+        sources: ids of raw inputs, by the name that the generator gives them.
     """
 
     name: str
@@ -117,13 +111,13 @@ class Recipe:
 
     @classmethod
     def load(cls, name_or_path: str | Path) -> "Recipe":
-        """The recipe of a shipped dataset, or of a user's own TOML file."""
+        """Return the recipe of a shipped dataset, or of a TOML file."""
         path = find(name_or_path)
         return cls.from_dict(read_toml(path), where=shown_path(path))
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], where: str = "recipe") -> "Recipe":
-        """A recipe from parsed TOML or from the `recipe` entry of a manifest."""
+        """Return a recipe from parsed TOML or from the `recipe` entry of a manifest."""
         recipe = parse_table(cls, table, where)
         generator = generator_module(recipe.generator, where)
         if set(recipe.sources) != set(generator.SOURCES):
@@ -139,28 +133,27 @@ class Recipe:
         return dataclasses.replace(recipe, params=params)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as stored in a manifest; `from_dict` gives the same recipe back."""
+        """Return the recipe as plain data; `from_dict` reverses this."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         plain["rings"] = {k: v for k, v in plain["rings"].items() if v is not None}
         return plain
 
     @property
     def sha256(self) -> str:
-        """Digest of the values that decide the data; comments and layout do not count."""
-        decisive = {key: value for key, value in self.to_dict().items() if key in _DIGESTED}
-        return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+        """Digest of the values that decide the data, without comments and layout."""
+        digested = {key: value for key, value in self.to_dict().items() if key in _DIGESTED}
+        return hashlib.sha256(json.dumps(digested, sort_keys=True).encode()).hexdigest()
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Path of the recipe file that a dataset name or a path means."""
+    """Return the path of a recipe file, given the name of a dataset or a path."""
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text or isinstance(name_or_path, Path):
         path = Path(name_or_path)
-        try:
-            there = path.is_file()
-        except OSError:  # a name that no file system takes
-            there = False
-        if not there:
+        exists = False
+        with suppress(OSError):  # a name that the file system does not accept
+            exists = path.is_file()
+        if not exists:
             raise InputError(f"{path}: no such recipe file; check the path")
         return path
     names = shipped_names()
@@ -173,5 +166,5 @@ def find(name_or_path: str | Path) -> Path:
 
 
 def shipped_names() -> list[str]:
-    """Names of the datasets that come with the package."""
+    """Return the names of the datasets that come with the package."""
     return sorted(path.stem for path in shipped("recipes").glob("*.toml"))

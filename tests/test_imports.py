@@ -35,16 +35,16 @@ def test_help_and_list_import_neither_torch_nor_numpy(arguments: list[str]) -> N
     assert run_python(code).stdout.splitlines()[-1] == "[]"
 
 
-def test_build_and_verify_are_functions_whatever_was_imported_before() -> None:
+def test_build_evaluate_and_explain_are_functions_even_after_their_modules_were_imported() -> None:
     code = """
-import graphxai_data.build, graphxai_data.verify
+import graphxai_data.build, graphxai_data.evaluate, graphxai_data.explain
 import graphxai_data
-from graphxai_data import build, verify
+from graphxai_data import build, evaluate, explain
 from graphxai_data.build import make_plan
 import types
-assert all(isinstance(f, types.FunctionType) for f in (build, verify, graphxai_data.build))
-import graphxai_data.dataset
-assert isinstance(graphxai_data.build, types.FunctionType)
+assert all(isinstance(f, types.FunctionType) for f in (build, evaluate, explain))
+import graphxai_data.datasets.in_memory
+assert all(getattr(graphxai_data, f.__name__) is f for f in (build, evaluate, explain))
 print("good")
 """
     result = run_python(code)
@@ -80,7 +80,7 @@ def test_nothing_is_stored_or_loaded_as_code() -> None:
             "exec(",
         ):
             assert word not in text, f"{path.name}: {word}"
-        # Of a file from elsewhere, tensors and plain containers alone.
+        # weights_only: tensors and plain containers, never code.
         calls = re.findall(r"torch\.load\((.*?)\)", text, re.DOTALL)
         assert len(calls) == text.count("torch.load"), path.name
         assert all("weights_only=True" in call for call in calls), path.name

@@ -81,7 +81,11 @@ def test_digest_ignores_comments_and_claims_but_no_number(recipe_file: Write) ->
         ('"cycle"]', '"star"]', "params.motifs: expected 2 different names of house, cycle"),
         ('features = "degree"', 'features = "colours"', "expected one of 'degree', 'colour'"),
         ("train = 0.7", "train = 0.8", "splits: train + valid + test must be 1, got 1.1"),
-        ("train = 0.7", "train = -0.3", "splits: shares must not be negative"),
+        (
+            "train = 0.7",
+            "train = -0.3",
+            "splits.train: expected a finite number of at least 0, got -0.3",
+        ),
         ("[splits]", "[split]", "unknown key 'split'; did you mean 'splits'?"),
         ('generator = "ba2motif"', 'generator = "ba3motif"', "did you mean 'ba2motif'?"),
         (
@@ -95,7 +99,11 @@ def test_digest_ignores_comments_and_claims_but_no_number(recipe_file: Write) ->
         ("graphs = 1000", f"graphs = 1{'0' * 5000}", "not valid TOML"),
         ("= 18.7", f"= 1{'0' * 400}", "base_nodes_mean: expected a finite number"),
         ('"cycle"]', '"house"]', "k23, got ['house', 'house']"),
-        ("tolerance = 0.65", "tolerance = -1.0", "tolerance must not be negative"),
+        (
+            "tolerance = 0.65",
+            "tolerance = -1.0",
+            "expected.nodes_mean.tolerance: expected a finite number of at least 0, got -1.0",
+        ),
         ("[splits]", '[sources]\nzinc = "x"\n[splits]', "generator 'ba2motif' needs no sources"),
     ],
 )
