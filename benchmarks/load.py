@@ -13,6 +13,7 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from benchmarks.timing import best_seconds
 from graphxai_data.building.survey import shard_entry
+from graphxai_data.datasets.base import Build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.graphs.record import Feature, GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter
@@ -41,15 +42,6 @@ def molecule_like(rng: np.random.Generator) -> GraphRecord:
         edge_mask=mask[columns[:2]].all(axis=0),
         group=0,
     )
-
-
-class LoadedShards(GraphXAIDataset):
-    """`GraphXAIDataset` that loads shards without a recipe."""
-
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
-        InMemoryDataset.__init__(self)
-        self.folder, self.manifest, self.split = folder, manifest, None
-        self._load()
 
 
 def write_shards(records: list[GraphRecord], folder: Path) -> Manifest:
@@ -89,12 +81,12 @@ def main() -> None:
         pyg_process()
         seconds = best_seconds(
             {
-                "ours": lambda: LoadedShards(folder, manifest),
+                "ours": lambda: GraphXAIDataset(Build(folder, manifest), "benchmark"),
                 "torch.load": lambda: InMemoryDataset().load(processed),
             },
             rounds=15,
         ) | best_seconds({"process": pyg_process}, rounds=3)
-        ours = LoadedShards(folder, manifest)
+        ours = GraphXAIDataset(Build(folder, manifest), "benchmark")
         theirs = InMemoryDataset()
         theirs.load(processed)
         for key in ("x", "edge_index", "edge_attr", "y", "node_mask", "edge_mask"):

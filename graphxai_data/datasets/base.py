@@ -1,19 +1,44 @@
-"""What all datasets know of a build."""
+"""What all datasets share: they open a build, which is built first if it is missing."""
 
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
+from graphxai_data.files.urls import inside
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES, Schema
 from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
+from graphxai_data.remote import is_built, opened
+
+log = logging.getLogger(__name__)
+
+
+class Build(NamedTuple):
+    """A build to read from; at a URL, `folder` is its copy in the cache."""
+
+    folder: Path
+    manifest: Manifest
+    url: str | None = None
 
 
 class OpenedBuild:
-    """A build by its manifest.
+    """A dataset that knows its build.
 
     Attributes:
         folder: of the build.
         manifest: its provenance.
+        url: where it was fetched from, if not from a folder.
         name: of the dataset.
         seed: of the build.
         split: "train", "valid" or "test" for those graphs only, or None.
@@ -21,25 +46,63 @@ class OpenedBuild:
 
     folder: Path
     manifest: Manifest
+    url: str | None
     name: str
     seed: int
     split: str | None
-    _schema: Schema
 
-    def _describe(self, folder: Path, manifest: Manifest, split: str | None) -> None:
-        self.folder, self.manifest, self.split = folder, manifest, split
-        self.name, self.seed = manifest.dataset, manifest.seed
-        recipe = manifest.load_recipe()
-        self._schema = generator_module(recipe.generator).schema(recipe.params)
+    @classmethod
+    def from_folder(
+        cls,
+        folder: str | Path,
+        split: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Open the build in a folder, or at a URL, whatever the folder is called.
+
+        Args:
+            folder: of the build.
+            split: "train", "valid" or "test" for those graphs only.
+            transform: applied to a graph whenever it is taken.
+            options: other keyword arguments of the class.
+        """
+        make: Callable[..., Self] = cls
+        with opened(folder, extras=False) as (path, remote):
+            manifest = Manifest.load(path)
+            found = Build(path, manifest, remote.url if remote else None)
+            return make(found, manifest.dataset, split=split, transform=transform, **options)
+
+    @contextmanager
+    def _opened(
+        self,
+        root: str | Path | Build,
+        name: str | Path,
+        seed: int,
+        split: str | None,
+        force_reload: bool,
+    ) -> Iterator[None]:
+        """Open the build under `root`, or take an opened one; errors inside name its URL."""
+        if split is not None and split not in SPLIT_NAMES:
+            raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
+        with _found(root, name, seed, force_reload) as (self.folder, self.manifest, self.url):
+            self.name, self.seed, self.split = self.manifest.dataset, self.manifest.seed, split
+            yield
+
+    @cached_property
+    def _schema(self) -> Schema:
+        recipe = self.manifest.load_recipe()
+        schema: Schema = generator_module(recipe.generator).schema(recipe.params)
+        return schema
 
     @property
     def num_classes(self) -> int:
-        """Number of classes of the dataset, whichever split is chosen."""
+        """Number of classes of the dataset, whichever split is loaded."""
         return self._schema.num_classes
 
     @property
     def has_rationale(self) -> bool:
-        """Whether it is known which nodes and edges a class was made by."""
+        """Whether the nodes and edges that make the class are known."""
         return self._schema.has_rationale
 
     @property
@@ -47,14 +110,39 @@ class OpenedBuild:
         """Whether graphs or nodes have classes: "graph" or "node"."""
         return self._schema.task
 
+    def _positions_by_split(
+        self, split: npt.NDArray[Any], indices: Sequence[int]
+    ) -> dict[str, Tensor]:
+        """Return the positions in `indices` of each split's graphs, given `split` [g] of all."""
+        if self.split is not None:
+            raise InputError(f"only split '{self.split}' is loaded; load the dataset without split")
+        ours = split[np.asarray(indices, np.int64)]
+        return {n: torch.from_numpy(np.flatnonzero(ours == i)) for i, n in enumerate(SPLIT_NAMES)}
 
-def checked_split(split: str | None) -> None:
-    """An `InputError` unless it is the name of a split, or None."""
-    if split is not None and split not in SPLIT_NAMES:
-        raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
+    def _shown(self, graphs: object) -> str:
+        split = f", split={self.split!r}" if self.split else ""
+        return f"{type(self).__name__}({self.name!r}, {graphs} graphs, seed={self.seed}{split})"
 
 
-def checked_unsplit(split: str | None) -> None:
-    """An `InputError` if only one split is loaded, where all are asked for."""
-    if split is not None:
-        raise InputError(f"only split '{split}' is loaded; load the dataset without split")
+@contextmanager
+def _found(
+    root: str | Path | Build, name: str | Path, seed: int, force_reload: bool
+) -> Iterator[Build]:
+    if isinstance(root, Build):
+        yield root
+        return
+    recipe = Recipe.load(name)
+    if force_reload or not is_built(root, recipe.name, seed):
+        build(recipe, seed, root, replace_existing=force_reload, wait=True)
+    with opened(inside(root, recipe.name, f"seed-{seed}"), extras=False) as (folder, remote):
+        manifest = Manifest.load(folder)
+        for key, expected in (("recipe_sha256", recipe.sha256), ("seed", seed)):
+            if (actual := getattr(manifest, key)) != expected:
+                raise InputError(
+                    f"{folder}: another build of '{recipe.name}' ({key} {actual}, expected "
+                    f"{expected}); pass force_reload=True to build it again, or use another root"
+                )
+        if manifest.graphs != recipe.params.graphs:
+            usual = recipe.params.graphs
+            log.warning("%s has %d graphs, its recipe %d", folder, manifest.graphs, usual)
+        yield Build(folder, manifest, remote.url if remote else None)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, InMemoryDataset
 from torch_geometric.data.storage import N_KEYS
 
-from graphxai_data.datasets.in_memory import Texts
+from graphxai_data.datasets.data import Texts
 from graphxai_data.files.jit import compiled
 
 Integers = npt.NDArray[np.int64]

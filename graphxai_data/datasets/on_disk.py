@@ -5,30 +5,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch_geometric.data import Dataset
 
-from graphxai_data.datasets.base import OpenedBuild, checked_split, checked_unsplit
+from graphxai_data.datasets.base import Build, OpenedBuild
 from graphxai_data.datasets.cutting import OpenShards
-from graphxai_data.datasets.in_memory import GraphXAIData, open_build, split_positions
+from graphxai_data.datasets.data import GraphXAIData
 from graphxai_data.errors import whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
-from graphxai_data.manifest import Manifest
-from graphxai_data.recipe import Recipe
-from graphxai_data.remote import opened
 
 
 class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
-    """A built dataset that stays on disk, as a PyG `Dataset`; what is not built is built first.
+    """A build that stays on disk, as a PyG `Dataset`; a missing build is built first.
 
-    `dataset[i]` is the very graph that `GraphXAIDataset` gives, and slices, lists and masks choose
-    parts as PyG's datasets do; but of the shards only the bytes of that graph are read. What is
-    kept in memory: 4 bytes a graph if a `split` is chosen, and some 50 bytes a graph of the shards
-    that are open. It can be pickled and given to a `DataLoader` with workers.
+    `dataset[i]` equals the graph of `GraphXAIDataset`, and slices, lists and masks select parts as
+    in any PyG dataset, but only the bytes of that graph are read. In memory are 4 bytes per graph
+    of the `split`, if one is given, and some 50 bytes per graph of the open shards. The dataset can
+    be pickled and passed to a `DataLoader` with workers.
 
-    A shard is compared with its checksum in the manifest when it is opened first, for which it is
-    read once as a whole. Choosing a split, and `get_idx_split`, open all shards.
+    A shard is read whole when it is first opened, to compare it with its checksum in the manifest.
+    `split` and `get_idx_split` open all shards.
 
     Args:
         root: folder of all builds, as for `graphxai_data.build`.
@@ -36,14 +32,14 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
         seed: which build.
         split: "train", "valid" or "test" for those graphs only.
         transform: applied to a graph whenever it is taken.
-        force_reload: delete the build and make it again.
+        force_reload: delete the build and build it again.
         check: whether to compare shards with their checksums.
-        open_shards: how many shards are kept open, those asked for last.
+        open_shards: how many shards stay open, the most recently used.
     """
 
     def __init__(
         self,
-        root: str | Path,
+        root: str | Path | Build,
         name: str | Path,
         seed: int = 0,
         split: str | None = None,
@@ -53,55 +49,23 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
         check: bool = True,
         open_shards: int = 64,
     ) -> None:
-        checked_split(split)
         whole_number("open_shards", open_shards, 1, 2**16)
-        opened = open_build(root, Recipe.load(name), seed, force_reload)
-        self._set_up(*opened, split, transform, check, open_shards)
-
-    @classmethod
-    def from_folder(
-        cls,
-        folder: str | Path,
-        split: str | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        *,
-        check: bool = True,
-        open_shards: int = 64,
-    ) -> "ShardedDataset":
-        """The dataset of a build folder, wherever it lies and whatever it is called."""
-        dataset = cls.__new__(cls)
-        checked_split(split)
-        whole_number("open_shards", open_shards, 1, 2**16)
-        with opened(folder, extras=False) as (path, _):
-            dataset._set_up(path, Manifest.load(path), split, transform, check, open_shards)
-        return dataset
-
-    def _set_up(
-        self,
-        folder: Path,
-        manifest: Manifest,
-        split: str | None,
-        transform: Callable[[Any], Any] | None,
-        check: bool,
-        open_shards: int,
-    ) -> None:
-        Dataset.__init__(self, str(folder.parent.parent), transform)
-        self._describe(folder, manifest, split)
-        self._shards = OpenShards(folder, manifest.shards, check, open_shards)
-        counts = [entry.graphs for entry in manifest.shards]
-        self._ends = np.cumsum(counts)
-        # Where the graphs of the split are in the build: below 10**8 (`seeds.MAX_GRAPHS`).
-        self._positions = None
-        if split is not None:
-            wanted = self._shards.split == SPLIT_NAMES.index(split)
-            self._positions = np.flatnonzero(wanted).astype(np.uint32)
+        with self._opened(root, name, seed, split, force_reload):
+            super().__init__(str(self.folder.parent.parent), transform)
+            self._shards = OpenShards(self.folder, self.manifest.shards, check, open_shards)
+            self._ends = np.cumsum([entry.graphs for entry in self.manifest.shards])
+            # Where the graphs of the split are in the build: below 10**8 (`seeds.MAX_GRAPHS`).
+            self._positions = None
+            if split is not None:
+                selected = self._shards.split == SPLIT_NAMES.index(split)
+                self._positions = np.flatnonzero(selected).astype(np.uint32)
 
     def len(self) -> int:
-        """Number of graphs, of the split if one is chosen."""
+        """Number of graphs in the dataset or its split."""
         return self.manifest.graphs if self._positions is None else len(self._positions)
 
     def get(self, idx: int) -> GraphXAIData:
-        """Graph `idx` of the dataset or its split, read from disk; no transform is applied."""
+        """Read graph `idx` of the dataset or its split; no transform is applied."""
         idx = range(self.len())[idx]
         position = idx if self._positions is None else int(self._positions[idx])
         number = int(np.searchsorted(self._ends, position, side="right"))
@@ -109,10 +73,8 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
         return self._shards[number].cut(position - first).as_data()
 
     def get_idx_split(self) -> dict[str, Tensor]:
-        """Positions of the graphs of each split, as OGB datasets give them."""
-        checked_unsplit(self.split)
-        return split_positions(torch.from_numpy(self._shards.split), self.indices())
+        """Return the positions of the graphs of each split, as OGB datasets do."""
+        return self._positions_by_split(self._shards.split, self.indices())
 
     def __repr__(self) -> str:
-        split = f", split={self.split!r}" if self.split else ""
-        return f"{type(self).__name__}({self.name!r}, {len(self)} graphs, seed={self.seed}{split})"
+        return self._shown(len(self))

@@ -84,17 +84,17 @@ def expand(stored: npt.NDArray[Any], feature: Feature) -> npt.NDArray[np.float32
         return stored.astype(np.float32)
     if feature.encoding == "onehot":
         return one_hot(stored, feature.width)
-    if (stored >= np.array(feature.widths)).any():
+    widths = np.array(feature.widths)
+    if (stored >= widths).any():
         raise IndexError(f"a class id is not within the widths {feature.widths}")
     rows = np.zeros((len(stored), feature.width), np.float32)
-    np.put_along_axis(rows, stored + np.cumsum([0, *feature.widths[:-1]]), 1, axis=1)
+    rows[np.arange(len(stored))[:, None], stored + np.cumsum(widths) - widths] = 1
     return rows
 
 
 def one_hot(ids: npt.NDArray[Any], width: int) -> npt.NDArray[np.float32]:
     """Return [rows, width] float32 with a one in the column of each id."""
-    rows: npt.NDArray[np.float32] = _identity(width)[ids]
-    return rows
+    return _identity(width).take(ids, axis=0)
 
 
 @lru_cache(maxsize=32)

@@ -209,7 +209,7 @@ def test_wrong_wishes_are_refused(dataset: BA2Motif, reference_root: Path) -> No
 def test_loading_makes_no_object_per_graph(
     reference_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graphxai_data.datasets import in_memory as module
+    from graphxai_data.datasets import data as module
 
     made = []
     original = module.GraphXAIData.__init__

@@ -21,14 +21,16 @@ import torch.distributed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import IterableDataset
-from torch_geometric.data import Dataset, InMemoryDataset
+from torch_geometric.data import Dataset
 from torch_geometric.loader import DataLoader
 
-from graphxai_data import GraphXAIDataset, ShardedDataset, StreamedDataset, shard_graphs
+from graphxai_data import GraphXAIDataset, ShardedDataset, StreamedDataset
 from graphxai_data.building.build import build
 from graphxai_data.building.survey import shard_entry
+from graphxai_data.datasets import cutting
+from graphxai_data.datasets.base import Build
 from graphxai_data.datasets.cutting import LoadedShard, OpenShard
-from graphxai_data.datasets.in_memory import GraphXAIData
+from graphxai_data.datasets.data import GraphXAIData
 from graphxai_data.datasets.stream import _mixed
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.graphs.record import GraphRecord, Schema
@@ -136,15 +138,6 @@ def test_a_single_graph_is_a_graph_like_any_other(root: Path, tmp_path: Path) ->
         assert isinstance(graph.smiles, str)
 
 
-class Written(GraphXAIDataset):
-    """The dataset in memory, of shards that no recipe describes."""
-
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
-        InMemoryDataset.__init__(self)
-        self.folder, self.manifest, self.split = folder, manifest, None
-        self._load()
-
-
 def shard_of(folder: Path, schema: Schema, records: list[GraphRecord], first: int) -> Path:
     path = folder / f"shard-{first:05d}.h5"
     with ShardWriter(path, schema, dataset="any", recipe_sha256="", seed=0) as writer:
@@ -165,7 +158,7 @@ def test_graphs_of_any_schema_are_those_of_the_dataset_in_memory(
         paths = [shard_of(Path(temporary), schema, *part) for part in parts]
         entries = tuple(shard_entry(ShardReader(path)) for path in paths)
         manifest = Manifest(1, "any", 0, len(records), half, "", "", {}, {}, entries, {}, {})
-        memory = Written(Path(temporary), manifest)
+        memory = GraphXAIDataset(Build(Path(temporary), manifest), "any")
         for shard_kind in (lambda path: LoadedShard(ShardReader(path)), OpenShard):
             graphs = [
                 shard.cut(i).as_data()
@@ -377,7 +370,7 @@ def test_the_length_for_a_rank_is_known_where_it_can_be(root: Path) -> None:
     assert lengths == [13, 13, 14]
     assert len(StreamedDataset(root, "ba2motif", split="test")) == 4
     part = StreamedDataset(root, "ba2motif", split="test", rank=0, world_size=3)
-    with pytest.raises(TypeError, match="is not known before they are read"):
+    with pytest.raises(TypeError, match="per rank is not known before they are read"):
         len(part)
     assert isinstance(list(part), list)
 
@@ -434,13 +427,13 @@ def test_of_a_shard_only_the_graph_that_is_asked_for_is_read(root: Path) -> None
     dataset = ShardedDataset(root, "pattern", check=False)
     dataset[3]
     read = []
-    original = shard_graphs.os.pread
+    original = cutting.os.pread
 
     def counting(file: int, count: int, offset: int) -> bytes:
         read.append(count)
         return original(file, count, offset)
 
-    with mock.patch.object(shard_graphs.os, "pread", counting):
+    with mock.patch.object(cutting.os, "pread", counting):
         graph = dataset[3]
     # One byte a node for x and one for y; one byte for either end of an edge.
     assert sum(read) == 2 * graph.num_nodes + 2 * graph.num_edges

@@ -1,0 +1,82 @@
+"""One graph for PyTorch Geometric: its fields, and the columns they come from."""
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.explain import Explanation
+
+from graphxai_data.errors import InputError
+from graphxai_data.graphs.columns import expand
+from graphxai_data.graphs.record import Column, Schema
+
+# Stored as small integers; users of PyG index with them.
+_INT64 = ("edge_index", "node_y", "split")
+
+
+class GraphXAIData(Data):  # type: ignore[misc]
+    """A PyG `Data` with its ground truth, if it is known: `node_mask` [n], `edge_mask` [m]."""
+
+    def to_explanation(self) -> Explanation:
+        """Return the ground truth as a PyG `Explanation` that passes its own `validate()`."""
+        if "node_mask" not in self:
+            raise InputError("no rationale is known for this graph, so there is no explanation")
+        explanation = Explanation(
+            x=self.x,
+            edge_index=self.edge_index,
+            edge_attr=self.edge_attr,
+            y=self.y,
+            node_mask=self.node_mask.to(torch.float32).unsqueeze(1),
+            edge_mask=self.edge_mask.to(torch.float32),
+        )
+        explanation.validate()
+        return explanation
+
+
+def pyg_fields(schema: Schema) -> dict[str, Column]:
+    """Return the fields of a graph, in their order, each with the column it comes from."""
+    columns = sorted(schema.columns(), key=lambda column: (column.level == "text", column.name))
+    fields = {column.name: column for column in columns}
+    if "node_y" in fields:  # PyG calls the classes of nodes y as well
+        fields["y"] = fields.pop("node_y")
+    return fields
+
+
+def as_tensor(stored: npt.NDArray[Any], column: Column) -> Tensor:
+    """Return stored rows with features expanded and in the types that models expect.
+
+    Raises:
+        IndexError: a one-hot feature has a class id beyond its width.
+    """
+    if column.feature is not None and column.feature.encoding != "dense":
+        stored = expand(stored, column.feature)
+    elif column.name in _INT64:
+        stored = stored.astype(np.int64, copy=False)
+    return torch.from_numpy(stored)
+
+
+class Texts(Sequence[str]):
+    """Many strings as one array of UTF-8 bytes, each decoded when it is asked for."""
+
+    def __init__(self, content: npt.NDArray[np.uint8], ptr: npt.NDArray[np.int64]) -> None:
+        self._content = content
+        self._ptr = ptr
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+
+    def __getitem__(self, i: int | slice) -> str | list[str]:
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        i = range(len(self))[i]
+        return self._content[self._ptr[i] : self._ptr[i + 1]].tobytes().decode()
+
+    def __len__(self) -> int:
+        return len(self._ptr) - 1
