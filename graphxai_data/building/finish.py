@@ -12,7 +12,7 @@ from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.generators import generator_module
-from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import (
     PICTURE_NAME,
@@ -78,8 +78,12 @@ def draw_classes(staging: Path, order: Order) -> None:
     generator = generator_module(order.recipe.generator)
     if not hasattr(generator, "picture"):
         return
-    records = (r for path in sorted(staging.glob("shard-*.h5")) for r in ShardReader(path))
-    picture = generator.picture(order.recipe.params, records, order.sources)
+    params, first = order.recipe.params, dict[int, GraphRecord]()
+    for record in (r for path in sorted(staging.glob("shard-*.h5")) for r in ShardReader(path)):
+        first.setdefault(record.y, record)
+        if len(first) == generator.schema(params).num_classes:
+            break
+    picture = generator.picture(params, [first[label] for label in sorted(first)], order.sources)
     write_atomically(staging / PICTURE_NAME, picture.encode())
 
 

@@ -14,18 +14,18 @@ from matplotlib.figure import Figure
 from graphxai_data.drawing.sketch import Points, Sketch, sketch
 from graphxai_data.metrics import as_array, checked_scores
 
-# Of the lines of a double bond; a graph is some 300 wide.
+# Distance of the lines of a double bond; a graph is about 300 wide.
 _BETWEEN_LINES = 4.0
 _RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
-# How bright red, green and blue are.
+# Perceived brightness of red, green and blue.
 _LUMINANCE = np.array([0.299, 0.587, 0.114])
-# Text stays text, and no file tells when it was drawn: the same figure has the same bytes.
+# Text stays text, and files carry no date: the same figure has the same bytes.
 STYLE: Any = {"svg.hashsalt": "graphxai-data", "svg.fonttype": "none", "font.size": 9}
 NO_DATE = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
 class Drawing(Figure):
-    """A figure of matplotlib that notebooks show without being asked to."""
+    """A matplotlib figure that notebooks display by themselves."""
 
     def _repr_svg_(self) -> str:
         content = io.StringIO()
@@ -35,7 +35,7 @@ class Drawing(Figure):
 
 
 def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
-    """One graph: its rationale, if it is known, and beside it scores of its nodes, if given.
+    """Draw the rationale of a graph, if it is known, and next to it scores of nodes, if given.
 
     Args:
         data: a PyG `Data`, with `smiles` for a molecule or `segments` for superpixels.
@@ -50,18 +50,18 @@ def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
     with mpl.rc_context(STYLE):
         figure = Drawing(figsize=(3.4 * len(panels), 3.6), layout="constrained")
         grid = figure.subplots(1, len(panels), squeeze=False)
-        for axes, (above, found) in zip(grid[0], panels, strict=True):
-            if found is None:
-                shown = np.zeros(data.num_nodes, bool) if truth is None else truth
-                draw_graph(axes, data, shown.astype(float), shown)
+        for axes, (heading, values) in zip(grid[0], panels, strict=True):
+            if values is None:
+                painted = np.zeros(data.num_nodes, bool) if truth is None else truth
+                draw_graph(axes, data, painted.astype(float), painted)
             else:
-                draw_graph(axes, data, found, None)
-            axes.set_title(above)
+                draw_graph(axes, data, values, None)
+            axes.set_title(heading)
     return figure
 
 
 def _highlighted(data: Any) -> tuple[npt.NDArray[np.bool_] | None, str]:
-    """Nodes that are painted, and what they are: the rationale, or a class of nodes."""
+    """Return the nodes to paint, and what they are: the rationale, or classes of nodes."""
     if (mask := _on_cpu(data, "node_mask")) is not None:
         return mask, "rationale"
     y = _on_cpu(data, "y")
@@ -71,7 +71,7 @@ def _highlighted(data: Any) -> tuple[npt.NDArray[np.bool_] | None, str]:
 
 
 def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:
-    """A graph: its rationale, or what each node contributes, red for and blue against."""
+    """Draw the rationale of a graph, or what each node contributes: red for, blue against."""
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -87,14 +87,14 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
             inside = mask[segments].astype(float)
             axes.contour(inside, levels=[0.5], colors=_RATIONALE, linewidths=1.2)
         return
-    found = sketch(
+    layout = sketch(
         data.edge_index.cpu().numpy(),
         data.num_nodes,
         data.get("smiles"),
         _on_cpu(data, "smiles_atom"),
     )
-    points = found.places * [1.0, -1.0]  # axes point upwards
-    lines = _bonds(points, found)
+    points = layout.places * [1.0, -1.0]  # the y axis points upwards
+    lines = _bonds(points, layout)
     axes.add_collection(LineCollection(lines, colors=_EDGE, linewidths=1, zorder=1))
     if truth is None:
         paint = mpl.colormaps["RdBu_r"](norm(scores))
@@ -104,17 +104,17 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
         points[:, 0], points[:, 1], c=paint, s=70, edgecolors="#555555", linewidths=0.6, zorder=2
     )
     dark = paint[:, :3] @ _LUMINANCE < 0.35
-    for point, text, on_dark in zip(points, found.labels, dark, strict=True):
+    for point, text, on_dark in zip(points, layout.labels, dark, strict=True):
         colour = "white" if on_dark else "black"
         axes.annotate(text, point, ha="center", va="center", fontsize=6, color=colour, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.08)
 
 
-def _bonds(points: Points, found: Sketch) -> list[Points]:
-    """A line for each edge, side by side for bonds of a higher order."""
+def _bonds(points: Points, layout: Sketch) -> list[Points]:
+    """Return one line per edge, or several side by side for double and triple bonds."""
     lines = []
-    for (a, b), order in zip(found.edges.tolist(), found.orders.tolist(), strict=True):
+    for (a, b), order in zip(layout.edges.tolist(), layout.orders.tolist(), strict=True):
         along = points[b] - points[a]
         across = np.array([-along[1], along[0]]) / max(float(np.hypot(*along)), 1e-9)
         for line in range(order):

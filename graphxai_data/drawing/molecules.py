@@ -1,29 +1,27 @@
 """Pictures of molecules with their rationale highlighted."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem.Draw import MolsToGridImage
 
-from graphxai_data.drawing.gallery import first_of_each_class
 from graphxai_data.graphs.record import GraphRecord
 
 _RATIONALE = (0.98, 0.75, 0.35)
 
 
-def class_gallery(records: Iterable[GraphRecord], names: list[str]) -> str:
-    """SVG with the first molecule of each class, its rationale highlighted."""
-    shown = first_of_each_class(records, len(names))
-    molecules = [Chem.MolFromSmiles(record.meta["smiles"]) for record in shown]
+def molecule_gallery(records: Sequence[GraphRecord], names: Sequence[str]) -> str:
+    """Return an SVG of molecules, each with the name of its class and its rationale highlighted."""
+    molecules = [Chem.MolFromSmiles(record.meta["smiles"]) for record in records]
     rationales = [
-        record.meta["smiles_atom"][np.flatnonzero(record.rationale)].tolist() for record in shown
+        record.meta["smiles_atom"][np.flatnonzero(record.rationale)].tolist() for record in records
     ]
     svg = MolsToGridImage(
         molecules,
         molsPerRow=3,
         subImgSize=(320, 240),
-        legends=[names[record.y] for record in shown],
+        legends=[names[record.y] for record in records],
         highlightAtomLists=rationales,
         highlightBondLists=[
             [
@@ -36,5 +34,5 @@ def class_gallery(records: Iterable[GraphRecord], names: list[str]) -> str:
         highlightAtomColors=[dict.fromkeys(atoms, _RATIONALE) for atoms in rationales],
         useSVG=True,
     )
-    # In a notebook RDKit gives an object that IPython shows, with the text inside.
+    # In a notebook RDKit returns an object of IPython, with the text inside.
     return str(getattr(svg, "data", svg))

@@ -1,7 +1,7 @@
-"""How a graph is laid out on paper: where its nodes are, what is written on them, which bonds.
+"""Layout of a graph: where its nodes are, what is written on them, and its bonds.
 
-Molecules lie as RDKit depicts them; other graphs so that distances on paper are those in the graph.
-Nothing is drawn at random: a graph always looks the same.
+Molecules are laid out by RDKit, other graphs so that distances on paper approximate those in the
+graph. Nothing is random: a graph always looks the same.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import shortest_path
 Points = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Side of the square that everything is drawn in.
+# Side of the square that a graph is drawn in.
 SIDE = 300
 _MARGIN = 14.0
 _STEPS = 60
@@ -29,14 +29,14 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Sketch:
-    """A graph on paper.
+    """The layout of a graph.
 
     Attributes:
-        places: [n, 2] in a square of `SIDE`, from the left and from above.
-        labels: what is written on each node; empty for a mere dot.
+        places: [n, 2] distance from the left and from the top, in a square of `SIDE`.
+        labels: what is written on each node; empty for a dot.
         edges: [k, 2] every edge once.
-        orders: [k] lines that an edge is drawn with: 2 for a double bond.
-        svg: RDKit's own drawing, without frame, where it was asked for.
+        orders: [k] number of lines of an edge: 2 for a double bond.
+        svg: RDKit's own drawing, without frame, if requested.
     """
 
     places: Points
@@ -59,24 +59,24 @@ def sketch(
         edge_index: [2, m] one direction of every edge, or both.
         nodes: how many there are.
         smiles: of a molecule.
-        smiles_atom: [n] which atom of it a node is, hydrogens last; as they come if None.
-        with_svg: have RDKit draw a molecule, too.
+        smiles_atom: [n] the atom of the SMILES for each node, hydrogens last; None: in order.
+        with_svg: also have RDKit draw a molecule.
     """
     ends = np.sort(np.asarray(edge_index, np.int64), axis=0)
     edges = np.unique(ends[:, ends[0] < ends[1]].T.reshape(-1, 2), axis=0)
     if smiles is not None:
         atoms = np.arange(nodes) if smiles_atom is None else np.asarray(smiles_atom, np.int64)
-        drawn = _molecule(smiles, atoms, edges, with_svg)
-        if drawn is not None:
-            return drawn
+        layout = _molecule(smiles, atoms, edges, with_svg)
+        if layout is not None:
+            return layout
     places = _fitted(stress_layout(edges, nodes))
     return Sketch(places, [""] * nodes, edges, np.ones(len(edges), np.uint8))
 
 
 def stress_layout(edges: Ints, nodes: int) -> Points:
-    """[n, 2] places whose distances are those in the graph, as nearly as a plane allows.
+    """Return places [n, 2] whose distances approximate those in the graph.
 
-    Kamada and Kawai's energy, lowered by majorisation from classical scaling: no random start.
+    Minimises Kamada and Kawai's energy by majorisation, starting from classical scaling.
 
     Args:
         edges: [k, 2].
@@ -85,25 +85,25 @@ def stress_layout(edges: Ints, nodes: int) -> Points:
     if nodes < 2:
         return np.zeros((nodes, 2))
     graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), (nodes, nodes)).tocsr()
-    wanted = shortest_path(graph, directed=False, unweighted=True)
-    reached = np.isfinite(wanted)
-    # Parts that do not hang together stand a little apart.
-    wanted[~reached] = wanted[reached].max(initial=1.0) + 1.0
-    squared = wanted**2
+    target = shortest_path(graph, directed=False, unweighted=True)
+    reached = np.isfinite(target)
+    # Components are drawn a little apart.
+    target[~reached] = target[reached].max(initial=1.0) + 1.0
+    squared = target**2
     centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
     values, vectors = np.linalg.eigh(-0.5 * centred)
     places: Points = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-9))
-    # An eigenvector's sign is the library's choice: here its largest entry is positive.
+    # The sign of an eigenvector is arbitrary: make its largest entry positive.
     largest = np.abs(places).argmax(axis=0)
     places *= np.where(places[largest, [0, 1]] < 0, -1.0, 1.0)
-    places += _nudges(nodes)  # or nodes that classical scaling puts in one place stay there
+    places += _nudges(nodes)  # separates nodes that classical scaling puts in one place
     weight = np.where(np.eye(nodes, dtype=bool), 0.0, 1.0 / np.maximum(squared, 1.0))
     laplacian = np.diag(weight.sum(axis=1)) - weight
     inverse = np.linalg.pinv(laplacian)
     for _ in range(_STEPS):
         apart = places[:, None, :] - places[None, :, :]
         distance = np.maximum(np.sqrt((apart**2).sum(axis=2)), 1e-9)
-        pull = -weight * wanted / distance
+        pull = -weight * target / distance
         np.fill_diagonal(pull, 0.0)
         np.fill_diagonal(pull, -pull.sum(axis=1))
         places = inverse @ (pull @ places)
@@ -111,13 +111,19 @@ def stress_layout(edges: Ints, nodes: int) -> Points:
 
 
 def _nudges(nodes: int) -> Points:
-    """[n, 2] small and all different: points on a spiral."""
+    """Return small displacements [n, 2] that all differ: points on a spiral."""
     turn = np.arange(nodes) * 2.399963  # the golden angle
     return 0.01 * np.stack([np.cos(turn), np.sin(turn)], axis=1) * (1 + np.arange(nodes)[:, None])
 
 
+def summed_in_groups(counts: Ints, most: int) -> tuple[Ints, int]:
+    """Return sums over neighbouring counts, at most `most` of them, and the size of a group."""
+    size = max(1, -(-len(counts) // most))
+    return np.pad(counts, (0, -len(counts) % size)).reshape(-1, size).sum(axis=1), size
+
+
 def _fitted(places: Points) -> Points:
-    """The same shape, as large as the square allows."""
+    """Return the places scaled to fill the square."""
     low, high = places.min(axis=0), places.max(axis=0)
     scale = (SIDE - 2 * _MARGIN) / max(float((high - low).max()), 1e-9)
     fitted: Points = (places - (low + high) / 2) * scale + SIDE / 2
@@ -125,18 +131,18 @@ def _fitted(places: Points) -> Points:
 
 
 def _molecule(smiles: str, atoms: Ints, edges: Ints, with_svg: bool) -> Sketch | None:
-    """A molecule as RDKit depicts it; None where it does not understand the SMILES any more."""
+    """Return the layout of a molecule by RDKit, or None if RDKit refuses the SMILES."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
 
-    with rdBase.BlockLogs():  # what it does not understand is drawn as a graph
+    with rdBase.BlockLogs():  # a refused molecule is drawn as a plain graph
         molecule: Any = Chem.MolFromSmiles(smiles)
     if molecule is None:
         return None
     Chem.Kekulize(molecule, clearAromaticFlags=True)
     rdDepictor.Compute2DCoords(molecule)
     if atoms.max(initial=-1) >= molecule.GetNumAtoms():
-        # Hydrogens last: with them, laying out takes ten times as long and is no clearer.
+        # Hydrogens are added after the layout, which would take ten times as long with them.
         molecule = Chem.AddHs(molecule, addCoords=True)
     conformer = molecule.GetConformer().GetPositions()[atoms, :2]
     places = _fitted(conformer * [1.0, -1.0])
@@ -153,7 +159,7 @@ def _molecule(smiles: str, atoms: Ints, edges: Ints, with_svg: bool) -> Sketch |
 
 
 def _drawing(molecule: Any, atoms: Ints) -> tuple[str, Points]:
-    """RDKit's drawing without its frame, and where it has put the atoms."""
+    """Return RDKit's drawing without its frame, and the places of the atoms in it."""
     from rdkit.Chem.Draw import rdMolDraw2D
 
     drawer = rdMolDraw2D.MolDraw2DSVG(SIDE, SIDE, -1, -1, True)  # letters as text, not as paths
@@ -166,5 +172,5 @@ def _drawing(molecule: Any, atoms: Ints) -> tuple[str, Points]:
     drawer.FinishDrawing()
     places = [(p.x, p.y) for p in (drawer.GetDrawCoords(int(atom)) for atom in atoms)]
     inside = drawer.GetDrawingText().split("<!-- END OF HEADER -->")[1].rsplit("</svg>", 1)[0]
-    # What is black on white has to be white on black.
+    # Black atoms must follow the text colour of light and dark pages.
     return inside.replace("#000000", "currentColor").strip(), np.array(places)

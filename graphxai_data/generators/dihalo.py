@@ -7,7 +7,7 @@ bond to the ring, so that every graph is a valid molecule.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -57,12 +57,12 @@ def node_values(params: Params) -> dict[str, list[str] | None]:
     return {"element": list(params.atoms)}
 
 
-def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
-    """Return an SVG with one molecule of each class."""
+def picture(params: Params, records: Sequence[GraphRecord], sources: dict[str, Source]) -> str:
+    """Return an SVG of molecules."""
     # Workers may lack the libraries that drawing needs.
-    from graphxai_data.drawing.molecules import class_gallery
+    from graphxai_data.drawing.molecules import molecule_gallery
 
-    return class_gallery(records, class_names(params))
+    return molecule_gallery(records, class_names(params))
 
 
 def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:

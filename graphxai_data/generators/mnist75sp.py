@@ -9,7 +9,7 @@ summation, library or machine can change a bit of it. The same holds for the dis
 on edges.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +53,11 @@ def node_values(params: Params) -> dict[str, list[str] | None]:
     return dict.fromkeys(params.channels)
 
 
-def picture(params: Params, records: Iterable[GraphRecord], sources: dict[str, Source]) -> str:
-    """Return an SVG with one digit of each class: image, superpixels, graph and rationale."""
+def picture(params: Params, records: Sequence[GraphRecord], sources: dict[str, Source]) -> str:
+    """Return an SVG of graphs: image, superpixels, graph and rationale."""
     from graphxai_data.drawing.digits import digit_gallery
 
-    return digit_gallery(records, _pixels_by_id(sources["mnist"]), CLASSES)
+    return digit_gallery(records, _pixels_by_id(sources["mnist"]))
 
 
 def plan_from_sources(

@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import Result
-from graphxai_data.datasets.packed import Graphs
 
+from graphxai_data.datasets.records import Graphs
 from graphxai_data.drawing.terminal import bar, graph_text, sparkline
 from graphxai_data.manifest import Manifest
 

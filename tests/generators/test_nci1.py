@@ -192,7 +192,9 @@ def test_predictions_are_measured_and_explanations_refused(tmp_path: Path) -> No
     dataset = GraphXAIDataset(tmp_path, "nci1")
     _, card = train(dataset, "bcos-gin", out=tmp_path / "runs", changes={"epochs": 1, "hidden": 4})
     assert set(card.scores["test"]) == {"loss", "accuracy", "f1", "roc_auc"}
-    with pytest.raises(InputError, match="'nci1' has no rationale: nobody knows"):
+    with pytest.raises(
+        InputError, match="'nci1' has no rationale: what its classes come from is unknown"
+    ):
         evaluate(dataset, ["degree"])
     with pytest.raises(InputError, match="no rationale is known of this graph"):
         dataset[0].to_explanation()
