@@ -1,8 +1,7 @@
 """RINGS (Coupette et al. 2025): does a dataset need its structure, and structure and features both?
 
-`check` measures the two principles; `mode_complementarity`, `perturb` and `separability` are the
-parts it is made of, for use in other studies. Names are resolved on first use: the quick check
-needs no torch.
+`check` measures the two principles. Its parts can be used alone: `mode_complementarity`, `perturb`
+and `separability`. Names are imported on first use: the quick check needs no torch.
 """
 
 from typing import TYPE_CHECKING

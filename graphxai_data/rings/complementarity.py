@@ -1,10 +1,10 @@
-"""Mode complementarity (RINGS, Coupette et al. 2025): how differently features and edges see nodes.
+"""Mode complementarity (RINGS, Coupette et al. 2025): how much features and edges disagree.
 
-Two distance matrices over the nodes of a graph, one from the edges and one from the features, each
-divided by its diameter; their difference, measured by a norm, is 0 where both modes say the same.
-Disconnected graphs: component by component, weighted by size.
+Edges and features each give a distance matrix over the nodes, divided by its diameter. The norm of
+their difference is 0 if both agree. Disconnected graphs: the mean over components, weighted by
+size.
 
-Components of one size are treated together, as stacks of matrices [k, n, n].
+Components of one size are processed together, as stacks of matrices [k, n, n].
 """
 
 from collections.abc import Callable, Iterator
@@ -15,13 +15,13 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from graphxai_data.errors import InputError, nearest
+from graphxai_data.errors import InputError, known_name
 from graphxai_data.graphs.columns import Ints, pointers
 
 Floats = npt.NDArray[np.float64]
 Norm = Literal["L11", "frobenius"]
 
-# Matrices of so many entries are treated at once.
+# Matrix entries that are processed at once.
 _ENTRIES = 2**17
 
 
@@ -31,18 +31,18 @@ def mode_complementarity(
     feature_metric: str | Callable[..., Any] = "euclidean",
     norm: Norm = "L11",
 ) -> float:
-    """Mode complementarity of one graph.
+    """Return the mode complementarity of one graph.
 
     Args:
         data: a PyG `Data`, a `GraphRecord`, or anything with `x` [n, p] and `edge_index` [2, m].
         graph_metric: diffusion_distance, heat_kernel_distance, resistance_distance or
             shortest_path_distance.
         feature_metric: euclidean, or any metric of `sklearn.metrics.pairwise_distances`.
-        norm: of the difference: "L11" (mean of absolute values) or "frobenius" (root mean square).
+        norm: "L11" (mean of absolute differences) or "frobenius" (root mean square).
 
     Returns:
-        From 0 (the modes agree) to 1; NaN where it is not defined, that is for a graph in which
-        every component is a single node, and for features that are not finite.
+        From 0 (the modes agree) to 1; NaN where it is not defined: for a graph without edges, and
+        for features that are not finite.
     """
     x, edges = _feature_matrix(data.x), np.asarray(data.edge_index, np.int64)
     ptr = np.array([0, len(x)])
@@ -57,25 +57,23 @@ def mode_complementarities(
     feature_metric: str | Callable[..., Any] = "euclidean",
     norm: Norm = "L11",
 ) -> Floats:
-    """[g] mode complementarity of many graphs at once.
+    """Return the mode complementarities of many graphs [g].
 
     Args:
         x: [N, p] features of all nodes.
         edge_index: [2, M] edges between rows of `x`, as in a PyG `Batch` (its `ptr` is `node_ptr`);
             each counts in both directions.
-        node_ptr: [g+1] where the nodes of each graph begin.
+        node_ptr: [g+1] first node of each graph.
         graph_metric: as for `mode_complementarity`.
         feature_metric: as for `mode_complementarity`.
         norm: as for `mode_complementarity`.
     """
-    if graph_metric not in GRAPH_METRICS:
-        raise InputError(
-            f"unknown graph metric '{graph_metric}'; {nearest(graph_metric, GRAPH_METRICS)}"
-        )
-    if norm not in ("L11", "frobenius"):
-        raise InputError(f"unknown norm '{norm}'; known: L11, frobenius")
+    known_name("graph metric", graph_metric, GRAPH_METRICS)
+    known_name("norm", norm, ("L11", "frobenius"))
     features, edges = _feature_matrix(x), np.asarray(edge_index, np.int64)
-    features = np.where(np.isfinite(features), features, np.nan)  # infinite is not a distance
+    features = np.where(
+        np.isfinite(features), features, np.nan
+    )  # infinite distances have no meaning
     ptr = np.asarray(node_ptr, np.int64)
     if edges.size and not 0 <= edges.min() <= edges.max() < len(features):
         raise InputError(f"an edge ends at node {edges.max()}, but there are {len(features)} nodes")
@@ -86,14 +84,15 @@ def mode_complementarities(
         distances = _feature_distances(features[nodes], feature_metric)
         difference = _normalised(distances) - _normalised(structure)
         count, size = nodes.shape
+        pairs = size * size - size
         if norm == "L11":
-            scores = np.abs(difference).sum(axis=(1, 2)) / (size * size - size)
+            scores = np.abs(difference).sum(axis=(1, 2)) / pairs
         else:
-            scores = np.sqrt(np.square(difference).sum(axis=(1, 2)) / (size * size - size))
+            scores = np.sqrt(np.square(difference).sum(axis=(1, 2)) / pairs)
         graph = np.searchsorted(ptr, nodes[:, 0], side="right") - 1
         total += np.bincount(graph, scores * size, minlength=len(total))
         weight += np.bincount(graph, np.full(count, size), minlength=len(total))
-    # Where every component is a single node nothing was added: there is no pair to compare.
+    # A graph without edges has no pair of nodes to compare.
     mean: Floats = np.divide(total, weight, out=np.full(len(total), np.nan), where=weight > 0)
     return mean
 
@@ -109,21 +108,17 @@ def _adjacency(edges: Ints, nodes: int) -> csr_array:
     ones = np.ones(2 * len(source))
     ends = np.concatenate([source, target]), np.concatenate([target, source])
     adjacency = csr_array((ones, ends), shape=(nodes, nodes))
-    adjacency.data[:] = 1  # an edge given in both directions is one edge
+    adjacency.data[:] = 1  # an edge given in both directions counts once
     return adjacency
 
 
 def _components(adjacency: csr_array) -> Iterator[tuple[Ints, Floats]]:
-    """Connected components of two nodes or more, those of the same size together.
-
-    Yields:
-        Node ids [k, n] and adjacency matrices [k, n, n] of k components of n nodes.
-    """
+    """Yield node ids [k, n] and adjacency matrices [k, n, n] of k components of n > 1 nodes."""
     count, component = connected_components(adjacency, directed=False)
     sizes = np.bincount(component, minlength=count)
     rank = np.empty(count, np.int64)
     rank[np.argsort(sizes, kind="stable")] = np.arange(count)
-    # Nodes, and edges, by component, the small ones first.
+    # Sort nodes and edges by component, small components first.
     rank_of_node = rank[component]
     members = np.argsort(rank_of_node, kind="stable")
     sizes = np.sort(sizes)
@@ -155,19 +150,20 @@ def _normalised_laplacian(adjacency: Floats) -> Floats:
 
 
 def _diffusion_distance(adjacency: Floats) -> Floats:
-    """Distances of nodes in the basis of the Laplacian's eigenvectors times its eigenvalues.
+    """Return distances between the rows of the Laplacian.
 
-    A change of basis keeps distances: they are those between the rows of the Laplacian.
+    They equal those between eigenvectors scaled by eigenvalues, since a change of basis preserves
+    distances.
     """
     laplacian = _normalised_laplacian(adjacency)
     return _distances_of_products(laplacian @ laplacian)
 
 
 def _heat_kernel_distance(adjacency: Floats) -> Floats:
-    """The same for the heat kernel exp(-L) after one unit of time."""
+    """Return distances between the rows of the heat kernel exp(-L)."""
     # Products of its rows are exp(-2 L) = e^-2 exp((1 - L) / 4)^8, where 1 - L has eigenvalues from
-    # -1 to 1: nine terms of the series are exact to 1e-12, and need four products of matrices. (The
-    # factor e^-2 goes when distances are divided by the largest.) Faster than eigenvalues.
+    # -1 to 1: nine terms of the series are exact to 1e-12, and need four products of matrices. The
+    # factor e^-2 cancels when distances are divided by the largest. Faster than eigenvalues.
     identity = np.eye(adjacency.shape[1])
     first = (identity - _normalised_laplacian(adjacency)) / 4
     second = first @ first
@@ -181,10 +177,10 @@ def _heat_kernel_distance(adjacency: Floats) -> Floats:
 
 
 def _distances_of_products(products: Floats) -> Floats:
-    """[k, n, n] distances of rows, from the products of all pairs of rows.
+    """Return distances of rows [k, n, n], from the products of all pairs of rows.
 
-    Accurate where no two rows are nearly equal (those of L and of exp(-L) never are), or where all
-    products are exact.
+    Accurate if no two rows are nearly equal (those of L and exp(-L) never are), or if all products
+    are exact.
     """
     squares = np.diagonal(products, axis1=1, axis2=2)
     distances = squares[:, :, None] + squares[:, None, :] - 2 * products
@@ -194,11 +190,11 @@ def _distances_of_products(products: Floats) -> Floats:
 
 
 def _resistance_distance(adjacency: Floats) -> Floats:
-    """Resistance between nodes if every edge is a resistor of one ohm."""
+    """Return the resistance between nodes if every edge is a resistor of one ohm."""
     size = adjacency.shape[1]
     laplacian = np.eye(size) * adjacency.sum(axis=2)[:, :, None] - adjacency
-    # Of a connected graph, L + 1/n is invertible, and its inverse differs from the pseudoinverse of
-    # L by a constant, which resistances do not see.
+    # For a connected graph, L + 1/n is invertible, and its inverse differs from the pseudoinverse
+    # of L by a constant, which cancels.
     inverse = np.linalg.inv(laplacian + 1 / size)
     diagonal = np.diagonal(inverse, axis1=1, axis2=2)
     resistance: Floats = diagonal[:, :, None] + diagonal[:, None, :] - 2 * inverse
@@ -206,7 +202,7 @@ def _resistance_distance(adjacency: Floats) -> Floats:
 
 
 def _shortest_path_distance(adjacency: Floats) -> Floats:
-    """Number of edges on a shortest path: sets of reached nodes as bits, all nodes at once."""
+    """Return lengths of shortest paths; sets of reached nodes are bits, for all nodes at once."""
     count, size, _ = adjacency.shape
     which, row, column = np.nonzero(adjacency)
     neighbours = which * size + column
@@ -237,9 +233,9 @@ GRAPH_METRICS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def _feature_distances(x: Floats, metric: str | Callable[..., Any]) -> Floats:
-    """[k, n, n] distances of nodes by their features [k, n, p]."""
+    """Return distances of nodes [k, n, n] by their features [k, n, p]."""
     if metric == "euclidean":
-        # Products of whole numbers are exact: rows that are equal are at distance 0.
+        # Products of whole numbers are exact, so equal rows have distance 0.
         whole = np.abs(x).max(initial=0) < 2**20 and (x == np.rint(x)).all()
         return _distances_of_products(x @ x.transpose(0, 2, 1)) if whole else _row_distances(x)
     from sklearn.metrics import pairwise_distances
@@ -254,7 +250,7 @@ def _feature_distances(x: Floats, metric: str | Callable[..., Any]) -> Floats:
 
 
 def _row_distances(x: Floats) -> Floats:
-    """[k, n, n] Euclidean distances of the rows of [k, n, p], exactly 0 for equal rows."""
+    """Return Euclidean distances of rows [k, n, n], exactly 0 for equal rows."""
     squares = np.zeros((*x.shape[:2], x.shape[1]))
     for column in range(x.shape[2]):
         values = x[:, :, column]
@@ -263,6 +259,6 @@ def _row_distances(x: Floats) -> Floats:
 
 
 def _normalised(distances: Floats) -> Floats:
-    """Distances divided by the largest; where all are 0 there is nothing to divide by."""
+    """Return distances divided by the largest, unless all are 0."""
     diameter = distances.max(axis=(1, 2), keepdims=True)
     return distances / np.where(diameter == 0, 1, diameter)

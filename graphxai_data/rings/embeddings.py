@@ -1,9 +1,9 @@
-"""Graphs as vectors without any training: what can be seen of a graph, for a linear probe.
+"""Vectors of graphs for a linear probe, without training.
 
-Every mode of the graphs gets the same vector: the shortcuts (pooled features, degrees, sizes); the
-structure alone; features and structure together. Discrete features: counts of Weisfeiler–Leman
-colours, the most frequent ones. Dense features, of nodes or edges: message passing with random
-weights, summed over nodes after every round. Shortcuts are part of it so that no shortcut can do
+The vector has three parts, the same for every mode: the shortcuts (pooled features, degrees,
+sizes), the structure alone, and features with structure. Discrete features: counts of the most
+frequent Weisfeiler–Leman colours. Dense features of nodes or edges: message passing with random
+weights, summed over nodes after every round. Shortcuts are included so that no shortcut can do
 better by itself only because it is simpler.
 """
 
@@ -23,21 +23,21 @@ Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint64]
 
 ROUNDS = 3
-# Colours counted in each round, of the structure alone and of both.
+# Colours counted in each round, for the structure alone and for both.
 _FEW_COLOURS, _MANY_COLOURS = 40, 120
 _WIDTH, _UNITS = 64, 96
 
 
 def embed(graphs: Graphs, seed: int = 0) -> Floats:
-    """[g, …] one vector for each graph."""
+    """Return one vector per graph [g, …]."""
     shortcuts = [shortcut(graphs, seed) for shortcut in SHORTCUTS.values()]
-    kinds_of_edges = graphs.edge_attr is None or graphs.edge_attr.ndim == 1
+    discrete_edges = graphs.edge_attr is None or graphs.edge_attr.ndim == 1
     bonds = np.zeros(graphs.edges.shape[1], np.uint64)
-    if graphs.edge_attr is not None and kinds_of_edges:
+    if graphs.edge_attr is not None and discrete_edges:
         bonds = graphs.edge_attr.astype(np.uint64)
     plain = np.zeros(len(graphs.x), np.uint64)
     structure = _colour_counts(graphs, plain, bonds, _FEW_COLOURS)
-    if graphs.x.ndim == 1 and kinds_of_edges:
+    if graphs.x.ndim == 1 and discrete_edges:
         kinds = graphs.x.astype(np.uint64)
         both = [_colour_counts(graphs, kinds, bonds, _MANY_COLOURS)]
     else:
@@ -49,36 +49,36 @@ def embed(graphs: Graphs, seed: int = 0) -> Floats:
 
 
 def dense_rows(rows: npt.NDArray[Any]) -> Floats:
-    """[rows, width] of features that may be class ids."""
+    """Return features as rows [rows, width]; class ids become one-hot."""
     if rows.ndim == 2:
         return rows.astype(np.float32)
     return np.eye(int(rows.max(initial=0)) + 1, dtype=np.float32)[rows.astype(np.int64)]
 
 
 def _degree_histogram(graphs: Graphs) -> Floats:
-    """[g, …] nodes of each degree; the highest degrees together."""
+    """Return the number of nodes of each degree [g, 32]; the highest degrees together."""
     top = 32
     degree = np.bincount(graphs.edges[0], minlength=len(graphs.x)).clip(max=top - 1)
     return _counted(graphs, degree, top)
 
 
 def _pooled_features(graphs: Graphs) -> Floats:
-    """[g, …] sums of the features of all nodes."""
+    """Return the sum of the features of all nodes [g, p]."""
     pooled: Floats = _pooling(graphs) @ dense_rows(graphs.x)
     return pooled
 
 
 def _sizes(graphs: Graphs) -> Floats:
-    """[g, 2] number of nodes and of edges."""
+    """Return the numbers of nodes and of edges [g, 2]."""
     edges = np.bincount(graphs.owner[graphs.edges[0]], minlength=len(graphs.sizes))
     return np.stack([graphs.sizes, edges], axis=1).astype(np.float32)
 
 
 def _with_units(summary: Callable[[Graphs], Floats]) -> Callable[[Graphs, int], Floats]:
-    """A summary of graphs with random units beside its columns.
+    """Return a function that adds random ReLU units to the columns of a summary.
 
-    With them, a class that is no linear function of the columns (an exclusive or, a range) is found
-    as well.
+    They make classes visible to a linear probe that are not linear in the columns, such as an
+    exclusive or, or a range.
     """
 
     def expanded(graphs: Graphs, seed: int = 0) -> Floats:
@@ -93,12 +93,12 @@ def _with_units(summary: Callable[[Graphs], Floats]) -> Callable[[Graphs, int], 
 
 
 def standardised(columns: Floats) -> Floats:
-    """Columns of mean 0 and variance 1; those that do not vary are left out."""
+    """Return columns of mean 0 and variance 1, without those that do not vary."""
     parts = [columns[:, i : i + 64] for i in range(0, columns.shape[1], 64)] or [columns]
-    # A few columns at a time: sums in double precision take twice the memory.
+    # A few columns at a time, since sums in double precision take twice the memory.
     mean = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in parts])
     spread = np.concatenate([part.std(axis=0, dtype=np.float64) for part in parts])
-    # What differs by rounding only is a constant.
+    # Columns that differ by rounding only are constant.
     varies = spread > 1e-6 * (1 + np.abs(mean))
     scaled: Floats = columns[:, varies]
     scaled -= mean[varies].astype(np.float32)
@@ -106,7 +106,7 @@ def standardised(columns: Floats) -> Floats:
     return scaled
 
 
-# What can be said of a graph without looking at its structure, or hardly so.
+# Summaries that need no structure, or hardly any.
 SHORTCUTS: dict[str, Callable[[Graphs, int], Floats]] = {
     "pooled_features": _with_units(_pooled_features),
     "degree_histogram": _with_units(_degree_histogram),
@@ -115,12 +115,12 @@ SHORTCUTS: dict[str, Callable[[Graphs, int], Floats]] = {
 
 
 def _colour_counts(graphs: Graphs, colour: Words, bonds: Words, most: int) -> Floats:
-    """[g, …] how often each graph has each of the `most` frequent colours of every round."""
+    """Return counts of the `most` frequent colours of every round in each graph [g, …]."""
     counts = []
     begins = np.searchsorted(graphs.edges[0], np.arange(len(colour) + 1))
     for _ in range(ROUNDS + 1):
         counts.append(_count_frequent(graphs, colour, most))
-        # A neighbourhood is the sum of its members' hashes, whatever their order.
+        # The sum of hashes does not depend on the order of neighbours.
         messages = _hash(colour[graphs.edges[1]] * np.uint64(1021) + bonds + np.uint64(1))
         running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(messages, dtype=np.uint64)])
         around = running[begins[1:]] - running[begins[:-1]]
@@ -130,15 +130,15 @@ def _colour_counts(graphs: Graphs, colour: Words, bonds: Words, most: int) -> Fl
 
 def _count_frequent(graphs: Graphs, colour: Words, most: int) -> Floats:
     _, kind, frequency = np.unique(colour, return_inverse=True, return_counts=True)
-    # Of equally frequent colours the smaller hash is taken: the same on every machine.
+    # Ties are broken by the hash, so that the order is the same on every machine.
     rank = np.empty(len(frequency), np.int64)
     rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency))
-    # The rare ones are counted together.
+    # Rare colours are counted together.
     return _counted(graphs, np.minimum(rank[kind.ravel()], most), most + 1)
 
 
 def _counted(graphs: Graphs, kind: Ints, kinds: int) -> Floats:
-    """[g, kinds] nodes of each kind."""
+    """Return the number of nodes of each kind [g, kinds]."""
     count = len(graphs.sizes)
     cells = np.bincount(graphs.owner * kinds + kind, minlength=count * kinds)
     return cells.reshape(count, kinds).astype(np.float32)
@@ -153,7 +153,7 @@ def _hash(words: Words) -> Words:
 
 
 def _random_messages(graphs: Graphs, draws: Draws) -> Floats:
-    """[g, …] node states summed over each graph, after every round of random message passing."""
+    """Return node states after every round of random message passing, summed per graph [g, …]."""
     around, pool = _mean_of_neighbours(graphs), _pooling(graphs)
     inputs = [graphs.x]
     if graphs.edge_attr is not None:
@@ -167,7 +167,7 @@ def _random_messages(graphs: Graphs, draws: Draws) -> Floats:
 
 
 def _mean_of_edges(graphs: Graphs) -> Floats:
-    """[N, …] mean features of the edges at each node."""
+    """Return the mean features of the edges at each node [N, q]."""
     nodes, edges = len(graphs.x), graphs.edges.shape[1]
     degree = np.maximum(np.bincount(graphs.edges[0], minlength=nodes), 1)
     values = (1 / degree[graphs.edges[0]]).astype(np.float32)
@@ -177,14 +177,14 @@ def _mean_of_edges(graphs: Graphs) -> Floats:
 
 
 def _pooling(graphs: Graphs) -> csr_array:
-    """[g, N] matrix that sums over the nodes of each graph."""
+    """Return the matrix [g, N] that sums over the nodes of each graph."""
     nodes = len(graphs.x)
     places = np.ones(nodes, np.float32), np.arange(nodes), graphs.node_ptr
     return csr_array(places, shape=(len(graphs.sizes), nodes))
 
 
 def _mean_of_neighbours(graphs: Graphs) -> csr_array:
-    """[N, N] matrix that takes the mean over neighbours; without any, the node itself."""
+    """Return the matrix [N, N] of means over neighbours; isolated nodes keep their own value."""
     nodes = len(graphs.x)
     degree = np.bincount(graphs.edges[0], minlength=nodes)
     alone = np.flatnonzero(degree == 0)

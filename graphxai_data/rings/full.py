@@ -1,4 +1,4 @@
-"""The full check: a GIN trained on every mode, DeepSets where there are no edges, several runs."""
+"""The full check: a GIN trained on every mode (DeepSets where there are no edges), several runs."""
 
 import hashlib
 import json
@@ -21,20 +21,20 @@ from graphxai_data.progress import Progress, no_progress
 from graphxai_data.rings.embeddings import SHORTCUTS, dense_rows
 from graphxai_data.rings.modes import MODES, Graphs, in_mode
 from graphxai_data.rings.probes import balanced_accuracy, fold_of_group
-from graphxai_data.rings.quick import judged, shuffled_labels, unmeasurable
+from graphxai_data.rings.quick import measurement, shuffled_labels, unmeasurable
 from graphxai_data.rings.sample import Sample
 from graphxai_data.rings.verdict import CONTROL, PROBES, Measurement, inconclusive
 from graphxai_data.seeds import Draws, rng_for
 
-# With fewer, twelve comparisons cannot be separable at all: of two times six scores, one order in
-# 462 is as extreme as all of one mode above all of the other.
-FEWEST_RUNS = 6
+# Fewer runs cannot be separable after correction for twelve comparisons: with six runs per mode,
+# one order in 462 is as extreme as all scores of one mode above all of the other.
+MIN_RUNS = 6
 _MODEL: dict[str, Any] = {"hidden": 64, "layers": 3, "readout_layers": 1, "norm": "batch"}
 _BATCH, _RATE = 32, 5e-3
-# After this share of the epochs, statistics of batch normalisation stay as they are.
+# After this share of the epochs, the statistics of batch normalisation are frozen.
 _SETTLING = 0.75
-# Complete graphs have so many pairs of nodes at most.
-_MOST_PAIRS = 10_000_000
+# Limit of node pairs in all complete graphs together.
+_MAX_PAIRS = 10_000_000
 
 
 def full_check(
@@ -50,14 +50,14 @@ def full_check(
 
     Args:
         sample: the graphs.
-        seed: of everything that is random; run i of every mode has the same split.
-        runs: trainings a mode.
-        graphs: how many graphs at most, at random, groups whole.
+        seed: seed of everything random; run i of every mode has the same split.
+        runs: trainings per mode.
+        graphs: maximum number of graphs; whole groups are drawn at random.
         epochs: passes over the training graphs.
         progress: counts trainings.
-        resume: a file that keeps the scores found so far; a check that was stopped goes on from it.
+        resume: file that stores scores, from which a stopped check resumes.
     """
-    whole_number("runs", runs, FEWEST_RUNS, 1000)
+    whole_number("runs", runs, MIN_RUNS, 1000)
     whole_number("epochs", epochs, 1, 100_000)
     whole_number("graphs", graphs, 1, 10**9)
     sample = _fewer(sample, graphs, rng_for(seed, "rings/full/sample"))
@@ -65,31 +65,31 @@ def full_check(
         return inconclusive("full", reason, graphs=len(sample))
     how = {"batch": _BATCH, "rate": _RATE, "settling": _SETTLING}
     settings = {"seed": seed, "epochs": epochs, "model": _MODEL | how, "sample": _digest(sample)}
-    kept = _Kept(resume, settings)
+    stored = _StoredScores(resume, settings)
     names = (*MODES, *PROBES, CONTROL)
     for run in range(runs):
         for name in names:
-            if run >= len(kept.scores.setdefault(name, [])):
-                kept.add(name, _trained_score(sample, name, seed, run, epochs))
+            if run >= len(stored.scores.setdefault(name, [])):
+                stored.add(name, _trained_score(sample, name, seed, run, epochs))
             done = run * len(names) + names.index(name) + 1
             progress(done, runs * len(names), f"RINGS, {name}, run {run + 1}")
-    scores = {name: kept.scores[name][:runs] for name in names}
-    found = judged("full", sample, scores)
-    kept.forget()
-    return found
+    scores = {name: stored.scores[name][:runs] for name in names}
+    result = measurement("full", sample, scores)
+    stored.delete()
+    return result
 
 
-class _Kept:
-    """Scores that survive a stop: a JSON file, where there is one."""
+class _StoredScores:
+    """Scores that survive a stop, in a JSON file if a path is given."""
 
     def __init__(self, path: Path | None, settings: dict[str, object]) -> None:
         self._path, self._settings = path, settings
         self.scores: dict[str, list[float]] = {}
         if path is not None and path.is_file():
             try:
-                stored = json.loads(path.read_text(encoding="utf-8"))
-                usable = stored["settings"] == settings
-                self.scores = dict(stored["scores"]) if usable else {}
+                content = json.loads(path.read_text(encoding="utf-8"))
+                if content["settings"] == settings:
+                    self.scores = dict(content["scores"])
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(f"{path}: not scores of a check ({error}); delete it") from None
 
@@ -99,7 +99,7 @@ class _Kept:
             text = json.dumps({"settings": self._settings, "scores": self.scores})
             write_atomically(self._path, text.encode())
 
-    def forget(self) -> None:
+    def delete(self) -> None:
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -112,19 +112,19 @@ def _digest(sample: Sample) -> str:
 
 
 def _fewer(sample: Sample, most: int, draws: Draws) -> Sample:
-    """Whole groups at random, until there are enough graphs."""
+    """Return at most `most` graphs, from groups in random order."""
     pairs = float(np.square(sample.graphs.sizes.astype(float)).mean())
-    most = min(most, max(1, int(_MOST_PAIRS / pairs)))
+    most = min(most, max(1, int(_MAX_PAIRS / pairs)))
     if len(sample) <= most:
         return sample
     groups, member = np.unique(sample.group, return_inverse=True)
     place = np.argsort(draws.permutation(len(groups)))[member.ravel()]
-    chosen = np.sort(np.argsort(place, kind="stable")[:most])
-    return Sample(sample.graphs.take(chosen), sample.label[chosen], sample.group[chosen])
+    selected = np.sort(np.argsort(place, kind="stable")[:most])
+    return Sample(sample.graphs.take(selected), sample.label[selected], sample.group[selected])
 
 
 def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) -> float:
-    """Balanced accuracy on held-out graphs after training in one mode."""
+    """Return the balanced accuracy on held-out graphs after training in one mode."""
     draws = rng_for(seed, f"rings/full/{name}", run)
     label = sample.label
     if name in MODES:
@@ -132,13 +132,12 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
     elif name == CONTROL:
         graphs, label = sample.graphs, shuffled_labels(sample, draws)
     else:
-        # A shortcut is a graph of one node: the same training, nothing to see but its columns.
+        # A shortcut is trained on as a graph of one node, whose features are its columns.
         rows = SHORTCUTS[name](sample.graphs, seed)
         graphs = Graphs(rows, np.empty((2, 0), np.int64), None, np.arange(len(label) + 1))
     # The split of a run is the same in every mode.
-    held_out = (
-        fold_of_group(sample.label, sample.group, rng_for(seed, "rings/full/split", run)) == 0
-    )
+    split = rng_for(seed, "rings/full/split", run)
+    held_out = fold_of_group(sample.label, sample.group, split) == 0
     _, label = np.unique(label, return_inverse=True)
     attributes = None if graphs.edge_attr is None else dense_rows(graphs.edge_attr)
     dense = replace(graphs, x=_scaled(dense_rows(graphs.x)), edge_attr=attributes)
@@ -148,12 +147,12 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
         _train(model, dense, label, train, epochs)
     model.train(mode=False)
     with torch.no_grad():
-        votes = torch.cat([model(*_tensors(dense.take(part))) for part in _parts(test)])
-    return balanced_accuracy(votes.argmax(dim=1).numpy(), label[test])
+        logits = torch.cat([model(*_tensors(dense.take(part))) for part in _batches(test)])
+    return balanced_accuracy(logits.argmax(dim=1).numpy(), label[test])
 
 
 def _scaled(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Columns divided by their root mean square: zero stays zero, and none is huge."""
+    """Return columns divided by their root mean square: zero stays zero, and none is huge."""
     size = np.sqrt(np.square(x.astype(np.float64)).mean(axis=0))
     scaled: npt.NDArray[np.float32] = (x / np.where(size == 0, 1, size)).astype(np.float32)
     return scaled
@@ -169,14 +168,10 @@ def _model_for(graphs: Graphs, classes: int) -> nn.Module:
 
 
 def _tensors(graphs: Graphs) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-    """Arguments of a model: x, edge_index, edge_attr, batch."""
+    """Return the arguments of a model: x, edge_index, edge_attr, batch."""
+    x, edges, owner = map(torch.from_numpy, (graphs.x, graphs.edges, graphs.owner))
     attributes = None if graphs.edge_attr is None else torch.from_numpy(graphs.edge_attr)
-    return (
-        torch.from_numpy(graphs.x),
-        torch.from_numpy(graphs.edges),
-        attributes,
-        torch.from_numpy(graphs.owner),
-    )
+    return x, edges, attributes, owner
 
 
 def _train(model: nn.Module, graphs: Graphs, label: Ints, train: Ints, epochs: int) -> None:
@@ -188,9 +183,9 @@ def _train(model: nn.Module, graphs: Graphs, label: Ints, train: Ints, epochs: i
     targets = torch.from_numpy(label)
     for epoch in range(epochs):
         if epoch >= _SETTLING * epochs:
-            _hold_statistics(model)
+            _freeze_statistics(model)
         order = train[torch.randperm(len(train)).numpy()]
-        for part in _parts(order):
+        for part in _batches(order):
             logits = model(*_tensors(graphs.take(part)))
             loss = nn.functional.cross_entropy(logits, targets[part], weight=weight)
             optimiser.zero_grad()
@@ -199,18 +194,17 @@ def _train(model: nn.Module, graphs: Graphs, label: Ints, train: Ints, epochs: i
             schedule.step()
 
 
-def _hold_statistics(model: nn.Module) -> None:
-    """From here on, train with the statistics of batch normalisation that evaluation will use.
+def _freeze_statistics(model: nn.Module) -> None:
+    """Train on with the statistics of batch normalisation that evaluation will use.
 
-    Where nodes are of few kinds, those of a batch and the running ones lead to other answers: of 60
-    trainings on graphs that their features tell apart, all perfect in training mode, 5 called
-    everything one class in evaluation.
+    With few kinds of nodes, batch and running statistics lead to different answers: 5 of 60
+    trainings that were perfect in training mode predicted a single class in evaluation.
     """
     for module in model.modules():
         if isinstance(module, nn.BatchNorm1d):
             module.train(mode=False)
 
 
-def _parts(order: Ints) -> Iterator[Ints]:
+def _batches(order: Ints) -> Iterator[Ints]:
     for first in range(0, len(order), _BATCH):
         yield order[first : first + _BATCH]

@@ -1,4 +1,4 @@
-"""Measure the RINGS principles of a build or a dataset, quickly or in full."""
+"""The RINGS principles of a build or a dataset, measured by the quick or the full check."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +21,13 @@ def check(
 
     Args:
         dataset_or_folder: a build folder or its URL, or any PyG dataset (or list) of graphs
-            with one class each; a `group` keeps graphs together that belong together.
+            with one class each; graphs with the same `group` stay in one fold.
         depth: "quick": probes without training; "full": GIN and DeepSets trained on every mode.
-        seed: of folds, splits, random modes and weights.
+        seed: seed of folds, splits, random modes and weights.
         options: for "full": `runs`, `graphs`, `epochs`, `progress`, `resume`.
 
     Returns:
-        The verdicts `.p1` and `.p2` with the numbers behind them. Nothing is written.
+        The verdicts `.p1` and `.p2`, with all scores. Nothing is written.
     """
     if depth not in ("quick", "full"):
         raise InputError(f"unknown depth '{depth}'; known: quick, full")
@@ -51,19 +51,18 @@ def measure_shards(
     seed: int = 0,
     **options: Any,
 ) -> Measurement:
-    """The same for a build whose manifest is not on the disk yet."""
-    found = _measure(sample_build(folder, manifest), depth, seed, **options)
+    """Measure a build whose manifest need not be on disk yet."""
+    measurement = _measure(sample_build(folder, manifest), depth, seed, **options)
     claimed = Claims(recipe.rings.claimed_p1, recipe.rings.claimed_p2)
-    return replace(found, claimed=claimed, content_sha256=manifest.content_sha256)
+    return replace(measurement, claimed=claimed, content_sha256=manifest.content_sha256)
 
 
-def required_failures(found: Measurement, recipe: Recipe) -> list[str]:
-    """Sentences about principles that the recipe requires and the measurement denies."""
-    wishes = {"p1": recipe.rings.p1, "p2": recipe.rings.p2}
+def required_failures(measurement: Measurement, recipe: Recipe) -> list[str]:
+    """Return a message for every principle that the recipe requires and that fails."""
     return [
-        f"RINGS {key.upper()} is required but fails: {found.principles[key].reason}"
-        for key, wish in wishes.items()
-        if wish == "require" and found.principles[key].verdict == "fail"
+        f"RINGS {key.upper()} is required but fails: {principle.reason}"
+        for key, principle in measurement.principles.items()
+        if getattr(recipe.rings, key) == "require" and principle.verdict == "fail"
     ]
 
 

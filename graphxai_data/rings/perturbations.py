@@ -8,31 +8,30 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
-from graphxai_data.errors import InputError, nearest
+from graphxai_data.errors import InputError, known_name
 from graphxai_data.rings.modes import MODES, Graphs, in_mode, tidy_edges
 from graphxai_data.seeds import rng_for
 
 
 class Perturbation(BaseTransform):
-    """A graph, or a batch, in another mode; `graphxai_data.rings.modes` says what each mode keeps.
+    """Transforms a graph, or a batch, into a mode of `graphxai_data.rings.modes`.
 
-    What is random depends on the seed and on the graph (or batch) itself: the same comes out
-    whenever it is asked for, in any order, and global random generators are left alone.
+    Random numbers depend on the seed and on the graph (or batch) alone: the result is always the
+    same, in any order, and global random generators are not used.
 
     Args:
         mode: one of `graphxai_data.rings.modes.MODES`.
-        seed: of what is random.
-        max_nodes: for complete_features, the width of node numbers; give it where all graphs of a
-            dataset must have the same width.
+        seed: seed of random modes.
+        max_nodes: for complete_features, the width of the one-hot node index; give it where all
+            graphs of a dataset must have the same width.
     """
 
     def __init__(self, mode: str, seed: int = 0, max_nodes: int | None = None) -> None:
-        if mode not in MODES:
-            raise InputError(f"unknown mode '{mode}'; {nearest(mode, MODES)}")
-        self.mode, self.seed, self.max_nodes = mode, seed, max_nodes
+        self.mode = known_name("mode", mode, MODES)
+        self.seed, self.max_nodes = seed, max_nodes
 
     def forward(self, data: Any) -> Any:
-        """The perturbed copy of a `Data` or `Batch`; what is neither x nor an edge is kept."""
+        """Return a perturbed copy of a `Data` or `Batch`; other graph and node values stay."""
         if self.mode == "original":
             return data
         graphs = _graphs_of(data)
@@ -41,7 +40,7 @@ class Perturbation(BaseTransform):
         result = data.clone()
         result.x = torch.from_numpy(np.ascontiguousarray(changed.x)).to(data.x.device)
         if changed.edges is not graphs.edges:
-            # Other values of edges (weights, masks) are about edges that are gone.
+            # Other edge values (weights, masks) belong to edges that are gone.
             for key in set(data.edge_attrs()) - {"edge_index", "edge_attr"}:
                 del result[key]
             result.edge_index = torch.from_numpy(changed.edges).to(data.edge_index.device)
@@ -57,12 +56,12 @@ class Perturbation(BaseTransform):
 
 
 def perturb(data: Any, mode: str, seed: int = 0, max_nodes: int | None = None) -> Any:
-    """A PyG `Data` or `Batch` in another mode; arguments as for `Perturbation`."""
+    """Return a PyG `Data` or `Batch` in another mode; arguments as for `Perturbation`."""
     return Perturbation(mode, seed, max_nodes)(data)
 
 
 def _mend_slices(batch: Batch, graphs: Graphs) -> None:
-    """Tell a batch where the edges of each of its graphs are now, so that it can be taken apart."""
+    """Update where the edges of each graph are, so that a batch can be split into graphs again."""
     edge_ptr = torch.from_numpy(np.searchsorted(graphs.edges[0], graphs.node_ptr))
     for book in (batch._slice_dict, batch._inc_dict):
         for key in [key for key in book if key not in batch]:
@@ -74,7 +73,7 @@ def _mend_slices(batch: Batch, graphs: Graphs) -> None:
 
 def _graphs_of(data: Data) -> Graphs:
     if data.x is None or data.edge_index is None:
-        raise InputError("a graph needs x and edge_index to be perturbed")
+        raise InputError("data: expected a graph with x and edge_index")
     x = data.x.detach().cpu().numpy()
     x = x[:, None] if x.ndim == 1 else x
     ptr = data.ptr.cpu().numpy() if "ptr" in data else np.array([0, len(x)])

@@ -1,4 +1,4 @@
-"""The quick check: no training, NumPy only, a few seconds; part of every build."""
+"""The quick check: linear probes without training, in NumPy, a few seconds; part of every build."""
 
 from typing import Literal
 
@@ -13,50 +13,51 @@ from graphxai_data.rings.sample import Sample
 from graphxai_data.rings.verdict import CONTROL, Measurement, inconclusive, judge
 from graphxai_data.seeds import Draws, rng_for
 
-# Complete and randomly connected graphs, and other features, wait for the full check.
+# The other modes are left to the full check.
 MODES = ("original", "empty_graph", "random_graph", "empty_features", "shuffled_features")
-# With fewer groups of a class, a probe that finds nothing proves nothing.
-FEWEST_OF_A_CLASS = 50
+# With fewer groups per class, a probe that finds nothing proves nothing.
+MIN_GROUPS_PER_CLASS = 50
 _COMPLEMENTARITY_GRAPHS = 300
-_DEALS = 10
+_SHUFFLES = 10
 
 
 def quick_check(sample: Sample, seed: int = 0) -> Measurement:
     """Measure both principles by linear probes on untrained embeddings."""
     if reason := unmeasurable(sample):
         return inconclusive("quick", reason, graphs=len(sample))
-    # Where another process is busy, threads of BLAS that wait for each other cost twenty times.
+    # On a busy machine, BLAS threads that wait for each other take twenty times as long.
     with threadpool_limits(1, "blas"):
-        return _measured(sample, seed)
+        return _measure(sample, seed)
 
 
-def _measured(sample: Sample, seed: int) -> Measurement:
+def _measure(sample: Sample, seed: int) -> Measurement:
     graphs = sample.graphs
-    dealt = [shuffled_labels(sample, rng_for(seed, "rings/quick/labels", i)) for i in range(_DEALS)]
+    shuffled = [
+        shuffled_labels(sample, rng_for(seed, "rings/quick/labels", i)) for i in range(_SHUFFLES)
+    ]
     scores: dict[str, list[float]] = {}
     for mode in MODES:
         changed = in_mode(graphs, mode, rng_for(seed, f"rings/quick/{mode}"))
-        labels = np.stack([sample.label, *(dealt if mode == "original" else [])])
-        found = probes.scores(embeddings.embed(changed, seed), labels, sample.group, seed)
-        scores[mode] = found[0].tolist()
+        labels = np.stack([sample.label, *(shuffled if mode == "original" else [])])
+        accuracy = probes.scores(embeddings.embed(changed, seed), labels, sample.group, seed)
+        scores[mode] = accuracy[0].tolist()
         if mode == "original":
-            # How well a whole deal of labels is learnt by chance, for several deals.
-            control = found[1:].mean(axis=1).tolist()
+            control = accuracy[1:].mean(axis=1).tolist()
     for name, shortcut in embeddings.SHORTCUTS.items():
         vectors = shortcut(graphs, seed)
         scores[name] = probes.scores(vectors, sample.label[None], sample.group, seed)[0].tolist()
     scores[CONTROL] = control
-    # Deals of labels vary as a whole dataset does by chance; folds of one dataset vary less.
-    return judged("quick", sample, scores, least_learnt=4 * float(np.std(control)))
+    # Shuffled labels vary as whole datasets do by chance; folds of one dataset vary less.
+    return measurement("quick", sample, scores, least_learnt=4 * float(np.std(control)))
 
 
-def judged(
+def measurement(
     depth: Literal["quick", "full"],
     sample: Sample,
     scores: dict[str, list[float]],
     least_learnt: float = 0.0,
 ) -> Measurement:
-    """The measurement that scores make, with the complementarity of the graphs."""
+    """Return the measurement for these scores, with the complementarity of the graphs."""
     principles, comparisons = judge(scores, least_learnt=least_learnt)
     return Measurement(
         depth,
@@ -69,7 +70,7 @@ def judged(
 
 
 def shuffled_labels(sample: Sample, draws: Draws) -> Ints:
-    """Labels dealt out anew: groups of the same size exchange theirs, and mix them inside."""
+    """Return labels shuffled between groups of the same size, and within each group."""
     by_group = np.lexsort([draws.words(len(sample)), sample.group])
     _, first, count = np.unique(sample.group[by_group], return_index=True, return_counts=True)
     label = np.empty_like(sample.label)
@@ -80,17 +81,17 @@ def shuffled_labels(sample: Sample, draws: Draws) -> Ints:
 
 
 def unmeasurable(sample: Sample) -> str | None:
-    """Why nothing can be said about these graphs, whatever is tried."""
-    if sample.of_nodes:
+    """Return why no check can say anything about these graphs, or None."""
+    if sample.node_level:
         return "nodes have classes, graphs have none: the check is about classes of graphs"
     classes = np.unique(sample.label)
     if len(classes) < 2:
         return "there is one class only: nothing can be told apart"
     groups = [len(np.unique(sample.group[sample.label == c])) for c in classes]
-    if min(groups) < FEWEST_OF_A_CLASS:
+    if min(groups) < MIN_GROUPS_PER_CLASS:
         return (
             f"class {classes[int(np.argmin(groups))]} has {min(groups)} graphs (or groups), fewer "
-            f"than {FEWEST_OF_A_CLASS}: too few to tell"
+            f"than {MIN_GROUPS_PER_CLASS}: too few to tell"
         )
     for rows in (sample.graphs.x, sample.graphs.edge_attr):
         if rows is not None and rows.dtype.kind == "f" and not np.isfinite(rows).all():
@@ -99,7 +100,7 @@ def unmeasurable(sample: Sample) -> str | None:
 
 
 def _mean_complementarity(graphs: Graphs) -> float | None:
-    """Mean mode complementarity of the first graphs; None where none has any."""
+    """Return the mean mode complementarity of the first graphs; None if none has one."""
     count = min(_COMPLEMENTARITY_GRAPHS, len(graphs.sizes))
     ptr = graphs.node_ptr[: count + 1]
     inside = graphs.edges[0] < ptr[-1]

@@ -1,4 +1,4 @@
-"""The graphs that a check looks at, from a build or from any PyG dataset."""
+"""The graphs that a check measures, from a build or from any PyG dataset."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,24 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError
-from graphxai_data.graphs.columns import (
-    Columns,
-    Ints,
-    expand,
-    global_edges,
-    pointers,
-)
+from graphxai_data.graphs.columns import Columns, Ints, expand, global_edges, pointers
 from graphxai_data.graphs.record import Feature, Schema
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings.modes import Graphs, tidy_edges
 from graphxai_data.seeds import rng_for, spread
 
-# So many nodes and edges at most, and so many graphs: enough to tell, and memory stays flat.
-MOST_GRAPHS = 10_000
-MOST_PARTS = 1_500_000
-# Rows of features that repeat are kinds of nodes; more kinds than this are dense features.
-_MOST_KINDS = 256
+# Limits of graphs, and of nodes and edges together: enough for a verdict, and memory stays flat.
+MAX_GRAPHS = 10_000
+MAX_PARTS = 1_500_000
+# Up to this many different rows of features are treated as classes of nodes, more as dense.
+_MAX_KINDS = 256
 
 
 @dataclass(frozen=True)
@@ -33,34 +27,34 @@ class Sample:
     """Graphs with their classes and groups.
 
     Attributes:
-        graphs: all of them.
-        label: [g] class of each.
-        group: [g] graphs of one group are not torn apart.
-        of_nodes: whether it is nodes that have classes; then `label` says nothing.
+        graphs: the graphs.
+        label: [g] class of each graph.
+        group: [g] graphs of one group stay together.
+        node_level: whether nodes have classes, not graphs; then `label` means nothing.
     """
 
     graphs: Graphs
     label: Ints
     group: Ints
-    of_nodes: bool = False
+    node_level: bool = False
 
     def __len__(self) -> int:
         return len(self.label)
 
 
-def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> Sample:
-    """Graphs of a build, at random, spread over it."""
+def sample_build(folder: Path, manifest: Manifest, most: int = MAX_GRAPHS) -> Sample:
+    """Return up to `most` random graphs, spread evenly over a build."""
     statistics = manifest.statistics
-    begin = manifest.shards[0]
-    schema = ShardReader(folder / begin.name, file_crc32=begin.file_crc32).schema
+    first_shard = manifest.shards[0]
+    schema = ShardReader(folder / first_shard.name, file_crc32=first_shard.file_crc32).schema
     dense = schema.node_features.encoding != "onehot"
-    # Dense features are mixed by random layers, which costs more than counting colours.
+    # Dense features go through random layers, which take longer than counting colours.
     parts = statistics["nodes_mean"] * (5 if dense else 1) + statistics["edges_mean"]
-    count = max(1, min(manifest.graphs, most, int(MOST_PARTS / parts)))
-    chosen = spread(count, manifest.graphs, rng_for(0, "rings/sample"))
+    count = max(1, min(manifest.graphs, most, int(MAX_PARTS / parts)))
+    selected = spread(count, manifest.graphs, rng_for(0, "rings/sample"))
     pieces, first = [], 0
     for entry in manifest.shards:
-        inside = chosen[(chosen >= first) & (chosen < first + entry.graphs)] - first
+        inside = selected[(selected >= first) & (selected < first + entry.graphs)] - first
         if len(inside):
             shard = ShardReader(folder / entry.name, file_crc32=entry.file_crc32)
             pieces.append(_cut(shard.columns, inside))
@@ -68,17 +62,17 @@ def sample_build(folder: Path, manifest: Manifest, most: int = MOST_GRAPHS) -> S
     return _joined(pieces, schema)
 
 
-def sample_dataset(dataset: Any, most: int = MOST_GRAPHS) -> Sample:
-    """Graphs of a PyG dataset, at random, spread over it.
+def sample_dataset(dataset: Any, most: int = MAX_GRAPHS) -> Sample:
+    """Return up to `most` random graphs, spread evenly over a PyG dataset.
 
-    Each has `x`, `edge_index` and in `y` one class, or one a node; perhaps `edge_attr`, and a
-    `group`.
+    Each graph has `x`, `edge_index`, and in `y` one class, or one per node; optionally `edge_attr`
+    and `group`.
     """
     count = len(dataset)
     if count == 0:
-        raise InputError("a dataset without graphs cannot be checked")
-    chosen = spread(most, count, rng_for(0, "rings/sample"))
-    pieces = [_read_data(dataset[i], i) for i in chosen.tolist()]
+        raise InputError("dataset: expected graphs, got a dataset without graphs")
+    selected = spread(most, count, rng_for(0, "rings/sample"))
+    pieces = [_read_data(dataset[i], i) for i in selected.tolist()]
     widths = {(p.graphs.x.shape[1], _width(p.graphs.edge_attr)) for p in pieces}
     if len(widths) > 1:
         raise InputError(
@@ -95,12 +89,12 @@ def _width(attributes: npt.NDArray[Any] | None) -> int | None:
 
 
 def _read_data(data: Any, number: int) -> Sample:
-    """One graph of a PyG dataset, its edges in both directions."""
+    """Return one graph of a PyG dataset, with edges in both directions."""
     x, y, edges = (getattr(data, key, None) for key in ("x", "y", "edge_index"))
     classes = np.asarray([] if y is None else y).ravel()
     if x is None or edges is None or len(x) == 0 or len(classes) not in (1, len(x)):
         raise InputError(
-            f"graph {number}: needs nodes with x, an edge_index, and one class in y, or one a node"
+            f"graph {number}: needs nodes with x, an edge_index, and one class in y or per node"
         )
     label = float(classes[0])
     if not label.is_integer():
@@ -115,7 +109,7 @@ def _read_data(data: Any, number: int) -> Sample:
         Graphs(_as_rows(x), ends, rows, np.array([0, len(x)])),
         np.array([int(label)]),
         np.array([number if group is None else int(group)]),
-        of_nodes=len(classes) > 1,
+        node_level=len(classes) > 1,
     )
 
 
@@ -124,13 +118,13 @@ def _as_rows(values: Any) -> npt.NDArray[np.float32]:
     return rows[:, None] if rows.ndim == 1 else rows
 
 
-def _cut(columns: Columns, chosen: Ints) -> Sample:
+def _cut(columns: Columns, selected: Ints) -> Sample:
     ptr = columns["node_ptr"].astype(np.int64)
     graphs = Graphs(columns["x"], global_edges(columns), columns.get("edge_attr"), ptr)
     return Sample(
-        graphs.take(chosen),
-        columns["y"][chosen].astype(np.int64),
-        columns["group"][chosen].astype(np.int64),
+        graphs.take(selected),
+        columns["y"][selected].astype(np.int64),
+        columns["group"][selected].astype(np.int64),
         "node_y" in columns,
     )
 
@@ -139,27 +133,28 @@ def _joined(pieces: list[Sample], schema: Schema | None = None) -> Sample:
     offsets = pointers([len(piece.graphs.x) for piece in pieces])
     parts = [piece.graphs for piece in pieces]
     attributes = [part.edge_attr for part in parts if part.edge_attr is not None]
-    of_nodes, of_edges = (schema.node_features, schema.edge_features) if schema else (None, None)
+    node_features = schema.node_features if schema else None
+    edge_features = schema.edge_features if schema else None
     graphs = Graphs(
-        _kinds(np.concatenate([part.x for part in parts]), of_nodes),
+        _kinds(np.concatenate([part.x for part in parts]), node_features),
         np.concatenate([p.edges + o for p, o in zip(parts, offsets[:-1], strict=True)], axis=1),
-        _kinds(np.concatenate(attributes), of_edges) if attributes else None,
+        _kinds(np.concatenate(attributes), edge_features) if attributes else None,
         pointers(np.concatenate([part.sizes for part in parts])),
     )
     return Sample(
         graphs,
         np.concatenate([piece.label for piece in pieces]),
         np.concatenate([piece.group for piece in pieces]),
-        any(piece.of_nodes for piece in pieces),
+        any(piece.node_level for piece in pieces),
     )
 
 
 def _kinds(x: npt.NDArray[Any], feature: Feature | None = None) -> npt.NDArray[Any]:
-    """Class ids [N] instead of rows [N, p] where few rows differ; else rows as models see them."""
+    """Return class ids [N] if few rows differ, else the rows [N, p] as models see them."""
     if x.ndim == 1:
         return x
-    if np.isfinite(x).all() and len(np.unique(x[:2000], axis=0)) <= _MOST_KINDS:
+    if np.isfinite(x).all() and len(np.unique(x[:2000], axis=0)) <= _MAX_KINDS:
         rows, kind = np.unique(x, axis=0, return_inverse=True)
-        if len(rows) <= _MOST_KINDS:
+        if len(rows) <= _MAX_KINDS:
             return kind.ravel()
     return expand(x, feature) if feature is not None else x

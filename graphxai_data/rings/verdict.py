@@ -1,12 +1,12 @@
-"""From scores to verdicts: do the two principles of RINGS hold, and which numbers say so?
+"""Verdicts on the two principles of RINGS, from the scores of all modes.
 
-P1, structural necessity: the graph as it is does separably better than without its structure, and
-than shortcuts that need none (pooled features, degrees, sizes).
-P2, feature-topology interdependence: it does separably better than without its structure, and than
-without its features.
+P1, structural necessity: the original graphs score separably better than graphs without their
+structure, and than shortcuts that need none (pooled features, degrees, sizes).
+P2, feature-topology interdependence: the original scores separably better than graphs without
+their structure, and than graphs without their features.
 
-A principle passes if the original is separably above every rival; it fails if a rival does as well,
-or solves what the original does not; otherwise nothing can be said.
+A principle passes if the original is separably above every rival. It fails if a rival scores as
+well, or solves what the original does not. Otherwise the verdict is inconclusive.
 """
 
 import json
@@ -25,22 +25,22 @@ from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
 from graphxai_data.rings.permutation_tests import ALPHA, Comparison, separability
 
 PROBES = ("pooled_features", "degree_histogram", "sizes")
-# The control: the original with labels dealt out anew, so that nothing can be learnt.
+# The control: the original with shuffled labels, so that nothing can be learnt.
 CONTROL = "shuffled_labels"
 RIVALS = {"p1": (*STRUCTURE_FREE, *PROBES), "p2": (*STRUCTURE_FREE, *FEATURE_FREE)}
-# A rival within this much of the original's mean score does as well.
-_AS_GOOD = 0.01
+# A rival whose mean score is lower by at most this much scores as well.
+_TOLERANCE = 0.01
 
 Word = Literal["pass", "fail", "inconclusive"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known about one principle.
+    """The verdict on one principle.
 
     Attributes:
         verdict: "pass", "fail" or "inconclusive".
-        reason: one sentence with the numbers that decided.
+        reason: one sentence with the decisive numbers.
     """
 
     verdict: Word
@@ -49,7 +49,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claims:
-    """What the paper says of the two principles; None where it says nothing."""
+    """What the paper claims about the two principles; None where it claims nothing."""
 
     p1: bool | None = None
     p2: bool | None = None
@@ -57,17 +57,18 @@ class Claims:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a check found, as `rings.json` has it.
+    """The result of a check: the content of `rings.json`.
 
     Attributes:
         depth: "quick" (probes without training) or "full" (trained models).
-        claimed: what the paper says of the principles.
-        score: what the numbers are.
-        graphs: how many graphs were looked at.
-        scores: of every mode, one a run.
-        comparisons: of the original with every rival, p-values corrected for their number.
+        principles: the verdicts on "p1" and "p2".
+        claimed: what the paper claims about the principles.
+        score: name of the score.
+        graphs: number of graphs that were measured.
+        scores: scores of every mode, one per run.
+        comparisons: the original against every rival, with corrected p-values.
         complementarity: mean mode complementarity, where it is defined.
-        content_sha256: the build that was measured.
+        content_sha256: digest of the build that was measured.
     """
 
     depth: Literal["quick", "full"]
@@ -91,53 +92,47 @@ class Measurement:
         return self.principles["p2"].verdict
 
     def to_json(self) -> str:
-        """The text of `rings.json`."""
-        plain = asdict(self)
+        """Return the text of `rings.json`."""
+        table = asdict(self)
         return json.dumps(
-            {"depth": plain.pop("depth"), **plain.pop("principles"), **plain}, indent=2
+            {"depth": table.pop("depth"), **table.pop("principles"), **table}, indent=2
         )
 
     def save(self, folder: Path) -> None:
-        """Write `rings.json`, whole or not at all."""
+        """Write `rings.json` atomically."""
         write_atomically(folder / RINGS_NAME, (self.to_json() + "\n").encode())
 
     @classmethod
     def load(cls, folder: Path) -> "Measurement | None":
-        """What was measured of a build, if anything was."""
+        """Return the measurement of a build, or None if it was not measured."""
         path = folder / RINGS_NAME
         if not path.is_file():
             return None
         try:
-            plain = json.loads(path.read_text(encoding="utf-8"))
-            principles = {
-                key: parse_table(Verdict, plain.pop(key), str(path), key) for key in ("p1", "p2")
-            }
-            stated = {k: v for k, v in plain.pop("claimed").items() if v is not None}
-            claimed = parse_table(Claims, stated, str(path), "claimed")
-            rest = {key: value for key, value in plain.items() if value is not None}
-            found = parse_table(cls, {**rest, "principles": {}}, str(path))
+            table = json.loads(path.read_text(encoding="utf-8"))
+            principles = {key: table.pop(key) for key in RIVALS}
+            return parse_table(cls, {**table, "principles": principles}, str(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedError(
                 f"{path}: not a RINGS measurement ({error}); measure again: `graphxai-data rings`"
             ) from None
-        return cls(**{**vars(found), "principles": principles, "claimed": claimed})
 
 
 def judge(
     scores: Mapping[str, Sequence[float]], alpha: float = ALPHA, least_learnt: float = 0.0
 ) -> tuple[dict[str, Verdict], list[Comparison]]:
-    """Verdicts on P1 and P2, and the comparisons of the original with every rival behind them.
+    """Return verdicts on P1 and P2, and the comparisons of the original with every rival.
 
     Args:
-        scores: of "original", of the control "shuffled_labels", and of as many of the modes and
-            probes as were tried; runs in the same order.
+        scores: scores of "original", of the control "shuffled_labels", and of any modes and probes;
+            runs in the same order.
         alpha: level of separability.
-        least_learnt: how far above the control, in the mean, counts as learnt; for scores whose
-            runs share their graphs, and so are not as independent as the tests take them to be.
+        least_learnt: margin above the control, in the mean, that counts as learnt. For runs that
+            share graphs, which are less independent than the tests assume.
     """
     for name in ("original", CONTROL):
         if name not in scores:
-            raise InputError(f"no scores of '{name}': without them nothing can be judged")
+            raise InputError(f"no scores of '{name}': they are needed for any verdict; add them")
     rivals = [mode for mode in scores if mode != "original"]
     comparisons = separability(scores, [("original", rival) for rival in rivals], alpha)
     against = {c.second: c for c in comparisons}
@@ -155,7 +150,7 @@ def judge(
 
 
 def _nothing_learnt(solved: list[str], mean: dict[str, float]) -> Verdict:
-    """The original is at chance; a rival that is not solves the task without what is claimed."""
+    """Return the verdict where the original is at chance: a fail if some rival is not."""
     numbers = f"the original scores {mean['original']:.3f}, shuffled labels {mean[CONTROL]:.3f}"
     if not solved:
         return Verdict("inconclusive", f"nothing was learnt: {numbers}")
@@ -164,7 +159,7 @@ def _nothing_learnt(solved: list[str], mean: dict[str, float]) -> Verdict:
 
 
 def _verdict(comparisons: list[Comparison], mean: dict[str, float]) -> Verdict:
-    equals = [c for c in comparisons if c.difference <= _AS_GOOD]
+    equals = [c for c in comparisons if c.difference <= _TOLERANCE]
     doubtful = [c for c in comparisons if not c.above]
     decisive = max(equals or doubtful or comparisons, key=lambda c: mean[c.second])
     numbers = (
@@ -179,5 +174,5 @@ def _verdict(comparisons: list[Comparison], mean: dict[str, float]) -> Verdict:
 
 
 def inconclusive(depth: Literal["quick", "full"], reason: str, **known: Any) -> Measurement:
-    """A measurement that could not be made."""
+    """Return a measurement without scores, and the reason why there are none."""
     return Measurement(depth, dict.fromkeys(RIVALS, Verdict("inconclusive", reason)), **known)

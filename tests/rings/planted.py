@@ -1,4 +1,4 @@
-"""Datasets in which it is known what solves the task."""
+"""Datasets for which it is known what solves the task."""
 
 import networkx as nx
 import numpy as np
@@ -9,10 +9,10 @@ from torch_geometric.data import Data
 def planted(kind: str, count: int = 300, seed: int = 0) -> list[Data]:
     """Graphs of two classes, half of each.
 
-    features: the class is which feature is the more frequent one; random trees.
+    features: the class is the more frequent feature; random trees.
     structure: a star or a path; random features.
-    both: a path with two marked nodes, neighbours in one class, far apart in the other.
-    nothing: the same path, classes at random.
+    both: a path with two marked nodes, adjacent in one class, far apart in the other.
+    nothing: the same path, random classes.
     size: random trees, larger in one class; constant features.
     """
     rng = np.random.default_rng(seed)

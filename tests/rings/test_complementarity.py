@@ -68,7 +68,7 @@ def _by_networkx(graph: nx.Graph, x: np.ndarray, metric: str, norm: str) -> floa
     st.sampled_from(sorted(GRAPH_METRICS)),
     st.sampled_from(["L11", "frobenius"]),
 )
-def test_many_graphs_at_once_are_each_what_the_definition_says(
+def test_values_of_many_graphs_match_the_definition(
     kinds: list[tuple[int, float, int]], metric: str, norm: str
 ) -> None:
     graphs = [nx.gnp_random_graph(n, p, seed=s) for n, p, s in kinds]
@@ -78,11 +78,11 @@ def test_many_graphs_at_once_are_each_what_the_definition_says(
         np.array(list(g.edges)).reshape(-1, 2) + begin
         for g, begin in zip(graphs, ptr, strict=False)
     ]
-    found = mode_complementarities(
+    values = mode_complementarities(
         np.concatenate(xs), np.concatenate(edges).T, ptr, metric, norm=norm
     )
     expected = [_by_networkx(g, x, metric, norm) for g, x in zip(graphs, xs, strict=True)]
-    np.testing.assert_allclose(found, expected, atol=1e-9, equal_nan=True)
+    np.testing.assert_allclose(values, expected, atol=1e-9, equal_nan=True)
 
 
 def test_a_pyg_batch_fits() -> None:
@@ -109,7 +109,7 @@ def _graph(x: list, edges: list) -> SimpleNamespace:
     ],
 )
 @pytest.mark.parametrize("metric", sorted(GRAPH_METRICS))
-def test_what_is_not_defined_is_not_a_number(graph: SimpleNamespace, metric: str) -> None:
+def test_undefined_values_are_nan(graph: SimpleNamespace, metric: str) -> None:
     assert np.isnan(mode_complementarity(graph, metric))
     assert np.isnan(mode_complementarity(graph, metric, "cityblock"))
 
@@ -120,7 +120,7 @@ def test_constant_features_are_a_space_of_diameter_zero() -> None:
     assert mode_complementarity(path, "shortest_path_distance") == pytest.approx(4 / 6)
 
 
-def test_any_metric_of_scikit_learn_may_be_used_and_others_are_named() -> None:
+def test_metrics_of_scikit_learn_are_accepted_and_unknown_names_refused() -> None:
     path = _graph([[0, 0], [1, 1], [3, 3]], [[0, 1], [1, 2]])
     # Distances 2, 4, 6 over 6 against 1, 1, 2 over 2.
     expected = 2 * (abs(2 / 6 - 1 / 2) + abs(4 / 6 - 1 / 2)) / 6
@@ -135,11 +135,11 @@ def test_any_metric_of_scikit_learn_may_be_used_and_others_are_named() -> None:
         mode_complementarity(path, norm="L2")
 
 
-def test_one_graph_that_is_not_a_number_leaves_the_others_alone() -> None:
+def test_a_graph_with_nan_does_not_affect_the_others() -> None:
     x = np.array([[np.nan], [1.0], [2.0], [1.0], [2.0], [4.0], [np.inf], [0.0]])
     edges = np.array([[0, 1, 3, 4, 6], [1, 2, 4, 5, 7]])
     for metric in ("euclidean", "cityblock"):
-        found = mode_complementarities(x, edges, [0, 3, 6, 8], feature_metric=metric)
-        assert np.isnan(found).tolist() == [True, False, True]
+        values = mode_complementarities(x, edges, [0, 3, 6, 8], feature_metric=metric)
+        assert np.isnan(values).tolist() == [True, False, True]
     with pytest.raises(InputError, match="an edge ends at node 7, but there are 3 nodes"):
         mode_complementarities(x[:3], edges[:, [4]], [0, 3])

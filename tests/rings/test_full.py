@@ -26,8 +26,8 @@ from tests.rings.planted import planted
     ],
 )
 def test_controls(kind: str, expected: tuple[str, str]) -> None:
-    found = check(planted(kind, 400), depth="full", runs=8, epochs=15)
-    assert (found.p1, found.p2) == expected, found.principles
+    measurement = check(planted(kind, 400), depth="full", runs=8, epochs=15)
+    assert (measurement.p1, measurement.p2) == expected, measurement.principles
 
 
 def test_a_trained_score_is_the_same_every_time_and_high_where_it_can_be() -> None:
@@ -40,15 +40,13 @@ def test_a_trained_score_is_the_same_every_time_and_high_where_it_can_be() -> No
 
 
 @pytest.mark.parametrize(("seed", "run"), [(1, 4), (3, 3), (4, 2), (4, 4), (8, 0)])
-def test_what_is_learned_in_training_is_there_in_evaluation(seed: int, run: int) -> None:
-    # With the running statistics of batch normalisation these five called everything one class.
+def test_evaluation_is_as_good_as_training(seed: int, run: int) -> None:
+    # With the running statistics of batch normalisation, these five predicted a single class.
     sample = sample_dataset(planted("features", 200))
     assert full._trained_score(sample, "empty_graph", seed, run, 25) > 0.9
 
 
-def test_a_stopped_check_goes_on_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_check_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, int]] = []
 
     def score(sample: object, name: str, seed: int, run: int, epochs: int) -> float:
@@ -58,33 +56,33 @@ def test_a_stopped_check_goes_on_where_it_was(
         return (0.9 if name == "original" else 0.5) + run / 100
 
     monkeypatch.setattr(full, "_trained_score", score)
-    sample, kept = sample_dataset(planted("both")), tmp_path / "scores.json"
+    sample, stored = sample_dataset(planted("both")), tmp_path / "scores.json"
     with pytest.raises(KeyboardInterrupt):
-        full_check(sample, runs=6, resume=kept)
-    assert kept.is_file()
+        full_check(sample, runs=6, resume=stored)
+    assert stored.is_file()
     seen: list[tuple[int, int, str]] = []
-    found = full_check(sample, runs=6, resume=kept, progress=lambda *at: seen.append(at))
+    measurement = full_check(sample, runs=6, resume=stored, progress=lambda *at: seen.append(at))
     finished = [c for i, c in enumerate(calls) if i != 29]
-    assert len(finished) == len(set(finished)) == 6 * len(found.scores)
-    assert seen[-1] == (*[6 * len(found.scores)] * 2, "RINGS, shuffled_labels, run 6")
-    assert (found.p1, found.p2) == ("pass", "pass")
-    assert not kept.exists()
+    assert len(finished) == len(set(finished)) == 6 * len(measurement.scores)
+    assert seen[-1] == (*[6 * len(measurement.scores)] * 2, "RINGS, shuffled_labels, run 6")
+    assert (measurement.p1, measurement.p2) == ("pass", "pass")
+    assert not stored.exists()
 
 
-def test_scores_of_another_check_are_not_taken(
+def test_scores_of_another_check_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(full, "_trained_score", lambda *_: 0.5)
-    kept = tmp_path / "scores.json"
-    kept.write_text(json.dumps({"settings": {"seed": 9}, "scores": {"original": [1.0] * 9}}))
-    found = full_check(sample_dataset(planted("both")), runs=6, resume=kept)
-    assert set(found.scores["original"]) == {0.5}
-    kept.write_text("no json")
+    stored = tmp_path / "scores.json"
+    stored.write_text(json.dumps({"settings": {"seed": 9}, "scores": {"original": [1.0] * 9}}))
+    measurement = full_check(sample_dataset(planted("both")), runs=6, resume=stored)
+    assert set(measurement.scores["original"]) == {0.5}
+    stored.write_text("no json")
     with pytest.raises(InputError, match="scores.json: not scores of a check"):
-        full_check(sample_dataset(planted("both")), runs=6, resume=kept)
+        full_check(sample_dataset(planted("both")), runs=6, resume=stored)
 
 
-def test_few_runs_are_refused_since_they_could_say_nothing() -> None:
+def test_too_few_runs_are_refused() -> None:
     with pytest.raises(InputError, match="runs"):
         check(planted("both"), depth="full", runs=5)
 
@@ -96,9 +94,9 @@ def test_the_command_trains_and_writes(
     folder = tmp_path / "ba2motif" / "seed-0"
     result = cli("rings", folder, "--runs", 6, "--graphs", 110, "--epochs", 1)
     assert result.exit_code == 0, result.stderr
-    found = json.loads((folder / "rings.json").read_text())
-    assert found["depth"] == "full"
-    assert {len(s) for s in found["scores"].values()} == {6}
+    measurement = json.loads((folder / "rings.json").read_text())
+    assert measurement["depth"] == "full"
+    assert {len(s) for s in measurement["scores"].values()} == {6}
     assert "(full)" in result.stdout
     assert not list(folder.glob(".rings*"))
     few = cli("rings", folder, "--graphs", 1)
@@ -107,7 +105,7 @@ def test_the_command_trains_and_writes(
     assert not (folder / "rings.svg").exists()
 
 
-def test_models_do_not_care_about_the_order_of_nodes_or_the_batch() -> None:
+def test_models_do_not_depend_on_the_order_of_nodes_or_the_batch() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(5, 3, generator=generator)
     edges = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])

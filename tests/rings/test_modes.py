@@ -53,8 +53,8 @@ def test_every_mode_keeps_what_it_promises(graphs: Graphs, mode: str) -> None:
     assert (np.diff(code) > 0).all()
     assert set(code) == set(target * len(changed.x) + source)
     assert len(changed.edge_attr) == len(source)
-    of_edge = {(a, b): float(w) for a, b, w in zip(source, target, changed.edge_attr[:, 0])}  # noqa: B905
-    assert all(of_edge[b, a] == w for (a, b), w in of_edge.items())
+    weight_of = {(a, b): float(w) for a, b, w in zip(source, target, changed.edge_attr[:, 0])}  # noqa: B905
+    assert all(weight_of[b, a] == w for (a, b), w in weight_of.items())
     if mode in FEATURE_FREE:
         assert changed.edges is graphs.edges
         assert changed.edge_attr is graphs.edge_attr
@@ -83,7 +83,7 @@ def test_random_connected_graphs_are_connected(graphs: Graphs) -> None:
         assert nx.is_connected(graph)
 
 
-def test_edge_features_are_dealt_out_anew_within_each_graph() -> None:
+def test_edge_features_are_shuffled_within_each_graph() -> None:
     graphs = _random_graphs([(9, 0.5, 1), (7, 0.6, 2)])
     changed = in_mode(graphs, "random_graph", rng_for(0, "y"))
     for i in range(2):
@@ -92,8 +92,8 @@ def test_edge_features_are_dealt_out_anew_within_each_graph() -> None:
     assert not in_mode(graphs, "complete_graph", rng_for(0, "y")).edge_attr.any()
 
 
-def test_every_pair_is_as_likely() -> None:
-    """Of 6 nodes and 4 edges each pair is joined in 4 of 15 graphs."""
+def test_every_pair_is_equally_likely() -> None:
+    """With 6 nodes and 4 edges, each pair is joined in 4 of 15 graphs."""
     nodes = 6
     ring = np.array([(0, 1), (1, 2), (2, 3), (3, 4)])
     ends = np.array(sorted([*ring.tolist(), *ring[:, ::-1].tolist()])).T
@@ -196,7 +196,7 @@ def test_one_way_edges_and_loops_are_read_as_undirected_graphs() -> None:
     assert weights.ravel().tolist() == [6.0, 5.0, 8.0, 5.0]
 
 
-def test_seeds_and_graphs_change_what_is_random() -> None:
+def test_random_modes_depend_on_seed_and_graph() -> None:
     one, other = perturb(_data(1), "noise_features"), perturb(_data(1), "noise_features", seed=1)
     assert not torch.equal(one.x, other.x)
     assert not torch.equal(
@@ -207,5 +207,5 @@ def test_seeds_and_graphs_change_what_is_random() -> None:
 def test_unknown_modes_and_graphs_without_features_are_refused() -> None:
     with pytest.raises(InputError, match="unknown mode 'empty_grap'; did you mean 'empty_graph'"):
         Perturbation("empty_grap")
-    with pytest.raises(InputError, match="needs x and edge_index"):
+    with pytest.raises(InputError, match="expected a graph with x and edge_index"):
         perturb(Data(edge_index=torch.zeros(2, 0, dtype=torch.long)), "empty_graph")

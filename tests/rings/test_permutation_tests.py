@@ -13,23 +13,23 @@ VALUES = st.lists(st.integers(0, 6).map(float), min_size=5, max_size=9)
 @settings(max_examples=60, deadline=None)
 @given(VALUES, VALUES)
 def test_statistics_are_those_of_scipy(a: list[float], b: list[float]) -> None:
-    [found] = separability({"a": a, "b": b}, permutations=99)
-    assert found.ks == pytest.approx(ks_2samp(a, b, method="asymp").statistic)
+    [row] = separability({"a": a, "b": b}, permutations=99)
+    assert row.ks == pytest.approx(ks_2samp(a, b, method="asymp").statistic)
     above = np.mean([x > y for x in a for y in b])
     below = np.mean([x < y for x in a for y in b])
-    assert found.cliffs_delta == pytest.approx(above - below)
-    assert found.difference == pytest.approx(np.mean(a) - np.mean(b))
+    assert row.cliffs_delta == pytest.approx(above - below)
+    assert row.difference == pytest.approx(np.mean(a) - np.mean(b))
     if len(a) == len(b) and a != b:
         positive = wilcoxon(a, b, alternative="greater").statistic
-        assert found.wilcoxon == pytest.approx(positive)
+        assert row.wilcoxon == pytest.approx(positive)
 
 
 def test_p_values_come_near_the_exact_ones() -> None:
     rng = np.random.default_rng(5)
     a, b = rng.normal(0, 1, 9), rng.normal(0.9, 1, 9)
-    [found] = separability({"a": a, "b": b}, permutations=19_999)
-    assert found.ks_p == pytest.approx(ks_2samp(a, b, method="exact").pvalue, abs=0.01)
-    assert found.wilcoxon_p == pytest.approx(wilcoxon(a, b, method="exact").pvalue, abs=0.01)
+    [row] = separability({"a": a, "b": b}, permutations=19_999)
+    assert row.ks_p == pytest.approx(ks_2samp(a, b, method="exact").pvalue, abs=0.01)
+    assert row.wilcoxon_p == pytest.approx(wilcoxon(a, b, method="exact").pvalue, abs=0.01)
 
 
 def test_p_is_never_zero_and_is_corrected_for_the_number_of_comparisons() -> None:
@@ -55,9 +55,9 @@ def test_equal_modes_are_rarely_called_separable() -> None:
 
 
 def test_unequal_numbers_of_runs_are_compared_by_rank_sum() -> None:
-    [found] = separability({"a": [1, 2, 3], "b": [4, 5, 6, 7]}, permutations=999)
-    assert found.wilcoxon == 6
-    assert found.wilcoxon_p == pytest.approx(2 / 35, abs=0.03)
+    [row] = separability({"a": [1, 2, 3], "b": [4, 5, 6, 7]}, permutations=999)
+    assert row.wilcoxon == 6
+    assert row.wilcoxon_p == pytest.approx(2 / 35, abs=0.03)
 
 
 def test_a_training_loop_records_and_reads_the_table() -> None:
@@ -80,7 +80,7 @@ def test_the_same_seed_gives_the_same_table() -> None:
 def test_too_few_scores_are_refused() -> None:
     with pytest.raises(InputError, match="mode 'a': expected two finite scores or more"):
         separability({"a": [0.5], "b": [0.5, 0.6]})
-    with pytest.raises(InputError, match="no scores of mode 'c'; there are those of a, b"):
+    with pytest.raises(InputError, match="no scores of mode 'c'; known: a, b"):
         separability({"a": [0.5, 0.6], "b": [0.5, 0.6]}, pairs=[("a", "c")])
     with pytest.raises(InputError, match="permutations"):
         separability({"a": [0.5, 0.6], "b": [0.5, 0.6]}, permutations=0)
