@@ -1,4 +1,4 @@
-"""The command `info`, and what `build` prints, too: the essentials of a build in a terminal."""
+"""The verb `info`: a build, or one of its graphs, in a terminal; `build` prints the same."""
 
 import json
 from pathlib import Path
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from graphxai_data.recipe import Recipe
     from graphxai_data.rings.verdict import Measurement
 
-# Everything heavier than click is imported inside the commands: --help has to be quick.
-
 
 @click.command()
 @folder_argument
-@click.option("--graph", metavar="ID", type=int, help="Draw this graph instead.")
+@click.option("--graph", metavar="ID", type=int, help="Show this graph instead.")
 @json_option
 def info(folder: str | Path, graph: int | None, as_json: bool) -> None:
-    """Show what is in a build, beside what its recipe expects; or one of its graphs."""
+    """Show what is in a build, compared with its recipe, or one of its graphs."""
     from graphxai_data.datasets.records import Graphs
     from graphxai_data.manifest import Manifest
     from graphxai_data.remote import opened
@@ -42,16 +40,16 @@ def info(folder: str | Path, graph: int | None, as_json: bool) -> None:
 
 
 def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) -> None:
-    """Print what is in a build; `name` is where it lies for people."""
+    """Print what is in a build; `name` is its path or URL for people."""
     from graphxai_data.manifest import reference_verdict
     from graphxai_data.rings.verdict import Measurement
 
-    measured = Measurement.load(folder)
+    rings = Measurement.load(folder)
     if as_json:
         extra = {
             "folder": name,
             "reference": reference_verdict(manifest),
-            "rings": json.loads(measured.to_json()) if measured else None,
+            "rings": json.loads(rings.to_json()) if rings else None,
         }
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
@@ -66,24 +64,24 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
     room = console().width - 10 - max(len(row[0]) for row in rows) - 8 * (len(SPLIT_NAMES) + 1)
     bars = [[*row, bar(int(row[-1]) / largest, max(0, min(24, room)))] for row in rows]
     print_table(("class", *SPLIT_NAMES, "all", ""), bars)
-    show_rings(manifest.load_recipe(), measured)
-    for name, source in manifest.sources.items():
-        click.echo(f"source {name}     {source.id} ({source.file}, sha256 {source.sha256})")
+    show_rings(manifest.load_recipe(), rings)
+    for source_name, source in manifest.sources.items():
+        click.echo(f"source {source_name}     {source.id} ({source.file}, sha256 {source.sha256})")
     for line in rejected_lines(manifest):
         click.echo(line)
     click.echo(f"content sha256  {manifest.content_sha256}")
     click.echo(f"reference       {reference_verdict(manifest)}")
 
 
-def show_rings(recipe: "Recipe", found: "Measurement | None") -> None:
-    """Print what was measured of the RINGS principles."""
+def show_rings(recipe: "Recipe", rings: "Measurement | None") -> None:
+    """Print the verdicts on the RINGS principles."""
     from graphxai_data.building.cards import rings_rows
 
-    print_table(("RINGS principle", "the paper", "measured", "why"), rings_rows(recipe, found))
+    print_table(("RINGS principle", "the paper", "measured", "why"), rings_rows(recipe, rings))
 
 
 def _show_sizes(graphs: Any) -> None:
-    """How large graphs are, and how many neighbours nodes have."""
+    """Print the distributions of graph sizes and node degrees."""
     import numpy as np
 
     from graphxai_data.drawing.terminal import sparkline
@@ -91,12 +89,12 @@ def _show_sizes(graphs: Any) -> None:
     overview = graphs.overview()
     low, high = int(overview.nodes.min()), int(overview.nodes.max())
     sizes = sparkline(np.bincount(overview.nodes)[low:])
-    click.echo(f"nodes a graph   {low} {sizes} {high}")
+    click.echo(f"nodes per graph {low} {sizes} {high}")
     click.echo(f"degrees         0 {sparkline(overview.degrees)} {len(overview.degrees) - 1}")
 
 
 def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
-    """One graph as a drawing and a line of text; or all of it, for machines."""
+    """Print one graph as a drawing and a few lines; or all of it as JSON."""
     import numpy as np
 
     from graphxai_data.drawing.terminal import graph_text
@@ -104,34 +102,30 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
     from graphxai_data.graphs.record import SPLIT_NAMES
 
     names = generator_module(recipe.generator).class_names(recipe.params)
-    known = {
+    mask, node_y = record.node_mask, record.node_y
+    facts = {
         "graph": record.meta["graph_id"],
-        "class": None if record.node_y is not None else names[record.y],
+        "class": names[record.y] if node_y is None else None,
         "split": SPLIT_NAMES[record.meta["split"]],
         "group": record.group,
         "smiles": record.meta.get("smiles"),
-        "rationale": None
-        if record.node_mask is None
-        else np.flatnonzero(record.node_mask).tolist(),
+        "rationale": None if mask is None else np.flatnonzero(mask).tolist(),
     }
     if as_json:
-        whole = known | {
-            "x": record.x.tolist(),
-            "edge_index": record.edge_index.tolist(),
-            "node_classes": None if record.node_y is None else record.node_y.tolist(),
+        arrays: dict[str, Any] = {
+            "x": record.x,
+            "edge_index": record.edge_index,
+            "node_classes": node_y,
         }
-        click.echo(json.dumps(whole))
+        lists = {key: None if array is None else array.tolist() for key, array in arrays.items()}
+        click.echo(json.dumps(facts | lists))
         return
     out = console()
     out.print(graph_text(record, min(76, out.width), colours=out.color_system is not None))
     edges = record.edge_index.shape[1]
-    click.echo(f"graph {known['graph']}: {record.num_nodes} nodes, {edges} directed edges")
+    click.echo(f"graph {facts['graph']}: {record.num_nodes} nodes, {edges} directed edges")
     for key in ("class", "split", "group", "smiles"):
-        if known[key] is not None:
-            click.echo(f"{key:<10}{known[key]}")
-    if known["rationale"] is not None:
-        click.echo(f"rationale {len(known['rationale'])} nodes: {_listed(known['rationale'])}")
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(str(number) for number in numbers)
+        if facts[key] is not None:
+            click.echo(f"{key:<10}{facts[key]}")
+    if (nodes := facts["rationale"]) is not None:
+        click.echo(f"rationale {len(nodes)} nodes: {', '.join(map(str, nodes))}")

@@ -1,32 +1,28 @@
-"""What a page shows of explainers: their scores of graphs, and how they do on test graphs.
+"""What a page shows of explainers: their scores of graphs, and their metrics on test graphs.
 
-It comes from what `graphxai-data evaluate` leaves: models with what is kept beside them, the JSON
-that it prints, and explanation files. Without any, the shipped models of the dataset are shown.
+Everything comes from what `graphxai-data evaluate` writes: models with their saved results, printed
+tables, and explanation files. Without any, the shipped models of the dataset are explained.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from torch import nn
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import summarise
 from graphxai_data.evaluation.evaluate import Row, explanation_metrics
-from graphxai_data.evaluation.score_sources import Truth, file_scores, variant_scores
+from graphxai_data.evaluation.faithfulness import class_probabilities
+from graphxai_data.evaluation.score_sources import Scores, Truth, file_scores, variant_scores
 from graphxai_data.evaluation.study import group_by_run
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
 from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
-from graphxai_data.metrics import jaccard_at_k
+from graphxai_data.metrics import Floats, jaccard_at_k
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.training.checkpoint import (
@@ -38,10 +34,11 @@ from graphxai_data.training.checkpoint import (
     read_card,
 )
 
-# Of explainers that take no time, those that the paper compares.
-_USUAL = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
-_FLOOR_AND_CEILING = ("random", "oracle")
-_OTHERS = "That is done for test graphs and a sample of others."
+# The explainers of the paper that take no time.
+_DEFAULT = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
+_BOUNDS = ("random", "oracle")
+_UNEXPLAINED = "Explanations are made for test graphs and a sample of others."
+_FOREIGN = " of another build"
 
 
 @dataclass(frozen=True)
@@ -49,31 +46,31 @@ class Shown:
     """One explainer of a page.
 
     Attributes:
-        title: for people.
-        what: one line more.
-        model: whose predictions are explained, a key of `Explained.predicted`; None for none.
-        others: why there are no scores of other graphs.
-        scores: of the nodes of some graphs, by the graph's number.
-        jaccard: of the same graphs, where their rationale is known.
+        title: name of the explainer, with its model.
+        what: one line about it.
+        model: the model that is explained, a key of `Explained.predicted`, or None.
+        unexplained: why other graphs have no scores.
+        scores: scores of the nodes [n], by graph.
+        jaccard: Jaccard@k of the same graphs, if their rationale is known.
     """
 
     title: str
     what: str
     model: str | None
-    others: str
-    scores: dict[int, npt.NDArray[np.float64]]
-    jaccard: dict[int, float] = field(default_factory=dict)
+    unexplained: str
+    scores: dict[int, Floats]
+    jaccard: dict[int, float]
 
 
 @dataclass
 class Explained:
-    """All that a page knows of explainers.
+    """What a page knows about explainers.
 
     Attributes:
-        shown: the explainers whose scores it has.
-        predicted: for each model the class that it predicts, by graph.
-        models: a line about each model.
-        table: a line for each explainer and model, as `evaluate` sums them up.
+        shown: explainers with scores.
+        predicted: for each model the predicted class, by graph.
+        models: one line about each model.
+        table: one row per explainer and model, as `evaluate` summarises them.
     """
 
     shown: list[Shown] = field(default_factory=list)
@@ -93,221 +90,197 @@ def explained(
     """Explain the test graphs and a sample of others.
 
     Args:
-        folder: of the build.
-        manifest: of the build.
+        folder: build folder.
+        manifest: manifest of the build.
         evaluations: model folders, `evaluation.json`, output of `evaluate --json`, explanation
-            files; if there are none, the shipped models of this recipe are taken.
-        explainers: rows of the table of explainers to show; the usual ones that take no time if
-            empty.
-        sample: graphs to explain besides.
+            files; if empty, the shipped models of this recipe.
+        explainers: names of explainers to show; if empty, those that take no time.
+        sample: more graphs to explain.
         progress: counts explainers.
     """
-    found = read_evaluations(evaluations, manifest)
+    given = read_evaluations(evaluations, manifest)
     if not evaluations:
-        found.folders = shipped_models(manifest)
-    wanted = chosen_variants(explainers) if explainers else chosen_variants(_USUAL)
-    if not (found.folders or found.files or manifest.statistics["rationale_nodes_mean"]):
-        return Explained(table=summarise(manifest.dataset, found.rows))
+        given.models = shipped_models(manifest)
+    variants = chosen_variants(explainers or _DEFAULT)
+    if not (given.models or given.files or manifest.statistics["rationale_nodes_mean"]):
+        return Explained(table=summarise(manifest.dataset, given.rows))
     dataset = GraphXAIDataset.from_folder(folder)
     if dataset.task == "node":
         if evaluations:
             raise InputError(
-                f"{folder}: its classes are of nodes, and a page shows explanations of graphs; "
+                f"{folder}: its classes are of nodes, but a page shows explanations of graphs; "
                 "leave --evaluation out"
             )
         return Explained()
-    page = _Page(dataset, sample, progress)
-    for path in found.folders:
-        page.add_model(path, wanted, found.labels, force=not evaluations)
-    for path, file in found.files:
+    page = _Page(dataset, sample, variants, progress)
+    for path, name in given.models.items():
+        page.add_model(path, name, any_build=not evaluations)
+    for path, file in given.files.items():
         page.add_file(path, file)
-    page.add_floor([v for v in variants_for(None, page.recipe) if v in wanted])
+    page.add_bounds()
     if explainers and "all" not in explainers:
-        page.refuse_unused(wanted)
-    page.result.table = summarise(manifest.dataset, _merged(found.rows, page.rows))
+        page.refuse_unused()
+    known = {_identity(row) for row in given.rows}
+    rows = given.rows + [row for row in page.rows if _identity(row) not in known]
+    page.result.table = summarise(manifest.dataset, rows)
     for row in page.result.table:
-        if row["model"] in page.foreign:  # it may have been trained on what it is measured on
+        if row["model"].endswith(_FOREIGN):  # it may have been trained on these test graphs
             row["paper"] = {}
     return page.result
 
 
-def shipped_models(manifest: Manifest) -> list[Path]:
-    """Folders of the shipped models that were trained on a build of the same recipe."""
-    folders = sorted(path.parent for path in shipped("models").glob(f"*/{CARD}"))
+def shipped_models(manifest: Manifest) -> dict[Path, str]:
+    """Return folders and names of the shipped models that were trained on the same recipe."""
+    cards = {path.parent: read_card(path.parent) for path in shipped("models").glob(f"*/{CARD}")}
     same = manifest.recipe_sha256
-    return [path for path in folders if read_card(path).data.recipe_sha256 == same]
+    return {
+        folder: card.model
+        for folder, card in sorted(cards.items())
+        if card.data.recipe_sha256 == same
+    }
 
 
 class _Page:
-    """Collects explainers, model after model."""
+    """Collects explainers, model by model."""
 
-    def __init__(self, dataset: GraphXAIDataset, sample: Sequence[int], progress: Progress) -> None:
-        self.dataset, self.progress = dataset, progress
-        self.recipe = dataset.manifest.load_recipe()
-        self.result, self.rows = Explained(), []  # type: tuple[Explained, list[Row]]
-        test = dataset.get_idx_split()["test"]
-        others = sorted(set(sample) - set(test.tolist()))
-        self.test = dataset[test]
-        self.parts = [part for part in (self.test, dataset[others]) if len(part)]
-        self.foreign: set[str] = set()
-        self._model_of_weights: dict[str, str] = {}
-        self._shown_variants: set[str] = set()
-
-    @cached_property
-    def _truth(self) -> Truth | None:
-        return Truth.of(self.test) if self.dataset.has_rationale and len(self.test) else None
-
-    def add_model(
-        self, folder: Path, wanted: Sequence[Variant], labels: dict[str, str], force: bool
+    def __init__(
+        self,
+        dataset: GraphXAIDataset,
+        sample: Sequence[int],
+        variants: Sequence[Variant],
+        progress: Progress,
     ) -> None:
-        """Predictions of a model, and what the explainers that are for it make of them."""
+        self.dataset, self.progress, self.variants = dataset, progress, variants
+        self.recipe = dataset.manifest.load_recipe()
+        self.result = Explained()
+        self.rows: list[Row] = []
+        test = dataset.get_idx_split()["test"].tolist()
+        others = sorted(set(sample) - set(test))
+        self.test, self.parts = dataset[test], [ids for ids in (test, others) if ids]
+        self.truth = Truth.of(self.test) if dataset.has_rationale and test else None
+        self.node_ptr = dataset.slices["x"].numpy()
+        self._names: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def add_model(self, folder: Path, row_name: str, any_build: bool) -> None:
+        """Add the predictions of a model, and the explainers that apply to it."""
         model, card = load_checkpoint(folder)
-        if card.shape != Shape.of(self.dataset) or not force:
+        if card.shape != Shape.of(self.dataset) or not any_build:
             check_fits(card, self.dataset, folder)
         name = f"{card.model}-{card.data.dataset}" + (f", seed {card.seed}" if card.seed else "")
         if name in self.result.predicted:
             name += f" ({folder})"
-        kind = labels.get(card.weights_sha256, card.model)
         if card.data.content_sha256 != self.dataset.manifest.content_sha256:
-            kind += " of another build"
-            self.foreign.add(kind)
-        self._model_of_weights[card.weights_sha256] = name
-        self.result.predicted[name] = self._predictions(model)
+            row_name += _FOREIGN
+        self._names[card.weights_sha256] = name
         self.result.models.append(_about(name, card, self.dataset.manifest))
-        variants = [v for v in variants_for(model, self.recipe) if v in wanted]
-        self._add(variants, model, name, kind, card.seed)
+        predicted = self.result.predicted.setdefault(name, {})
+        for ids in self.parts:
+            classes = class_probabilities(model, self.dataset[ids], 256).argmax(axis=1)
+            predicted |= dict(zip(ids, classes.tolist(), strict=True))
+        self._explain(variants_for(model, self.recipe), model, name, row_name, card.seed)
 
-    def add_floor(self, variants: Sequence[Variant]) -> None:
-        """What looks at no model; the lower and upper bound are for the table at least."""
+    def add_bounds(self) -> None:
+        """Add explainers without a model; the table has the lower and upper bound in any case."""
         if not self.dataset.has_rationale:
             return
-        self._add(variants, None, None, "-", 0)
-        for variant in chosen_variants(_FLOOR_AND_CEILING):
-            if variant not in variants and len(self.test):
-                (scored,) = variant_scores([variant], None, self.test).values()
-                self._measure(variant.name, scored, "-", 0)
+        self._explain(variants_for(None, self.recipe), None, None, "-", 0)
+        for variant in chosen_variants(_BOUNDS):
+            if variant.name not in self._used and len(self.test):
+                scores = variant_scores([variant], None, self.test)[variant.name]
+                self._measure(variant.name, scores, "-", 0)
 
     def add_file(self, path: Path, file: ScoreFile) -> None:
-        """Scores that were made elsewhere."""
-        model = self._model_of_weights.get(file.model_sha256)
-        scores = {}
-        for i, graph in enumerate(file.graph_id.tolist()):
-            if not 0 <= graph < len(self.dataset):
-                raise InputError(f"{path}: graph {graph}, but there are {len(self.dataset)} graphs")
-            scores[graph] = file.node_scores[file.node_ptr[i] : file.node_ptr[i + 1]]
-            nodes = int(self.dataset.slices["x"][graph + 1] - self.dataset.slices["x"][graph])
-            if len(scores[graph]) != nodes:
-                raise InputError(
-                    f"{path}: {len(scores[graph])} nodes in graph {graph}, expected {nodes}"
-                )
-        title = file.explainer
-        if _full(title, model) in {shown.title for shown in self.result.shown}:
+        """Add an explanation file; the table has it if it explains all test graphs."""
+        ids, count = file.graph_id.tolist(), len(self.dataset)
+        if outside := [graph for graph in ids if not 0 <= graph < count]:
+            raise InputError(f"{path}: graph {outside[0]}, but there are {count} graphs")
+        for graph, nodes in zip(ids, np.diff(file.node_ptr), strict=True):
+            expected = self.node_ptr[graph + 1] - self.node_ptr[graph]
+            if nodes != expected:
+                raise InputError(f"{path}: {nodes} nodes in graph {graph}, expected {expected}")
+        model, title = self._names.get(file.model_sha256), file.explainer
+        if _full_title(title, model) in {shown.title for shown in self.result.shown}:
             title += f" ({path.name})"
-        others = f"It is not among those in {path.name}."
-        self._show(title, f"scores in {path.name}", model, others, scores)
-        if self._truth is not None and set(self._truth.graph_id.tolist()) <= scores.keys():
-            of_test = file_scores(file, self.test, self._truth)
-            self._measure(title, of_test, model or "-", 0)
+        unexplained = f"{path.name} has no scores of it."
+        scores = self._by_graph(ids, file.node_scores)
+        self._show(title, f"scores in {path.name}", model, unexplained, scores)
+        if self.truth is not None and set(self.truth.graph_id.tolist()) <= scores.keys():
+            test_scores = file_scores(file, self.test, self.truth)
+            self._measure(title, test_scores, model or "-", 0)
 
-    def refuse_unused(self, wanted: Sequence[Variant]) -> None:
-        """An `InputError` for an explainer that was asked for and is for none of the models."""
-        for variant in wanted:
-            if variant.name not in self._shown_variants:
+    def refuse_unused(self) -> None:
+        """Raise an `InputError` for an explainer that was requested and applies to no model."""
+        for variant in self.variants:
+            if variant.name not in self._used:
                 models = ", ".join(self.result.predicted) or "no model"
                 raise InputError(
                     f"explainer '{variant.name}' is not for '{self.dataset.name}' with {models}: "
                     f"{variant.what}"
                 )
 
-    def _add(
+    def _explain(
         self,
         variants: Sequence[Variant],
         model: nn.Module | None,
         name: str | None,
-        kind: str,
+        row_name: str,
         seed: int,
     ) -> None:
-        for group in group_by_run(variants):
+        for group in group_by_run([v for v in variants if v in self.variants]):
             what = f"{group[0].name} of {name or 'no model'}"
             self.progress(len(self.result.shown), 0, what)
-            scores: dict[str, dict[int, Any]] = {variant.name: {} for variant in group}
-            for part in self.parts:
-                scored = variant_scores(group, model, part, seed=seed)
-                for variant in group:
-                    scores[variant.name] |= _by_graph(part, scored[variant.name].nodes)
-                    if part is self.test:
-                        self._measure(variant.name, scored[variant.name], kind, seed, name)
+            runs = [
+                variant_scores(group, model, self.dataset[ids], seed=seed) for ids in self.parts
+            ]
             for variant in group:
-                self._shown_variants.add(variant.name)
-                self._show(variant.name, variant.what, name, _OTHERS, scores[variant.name])
+                scores: dict[int, Floats] = {}
+                for ids, run in zip(self.parts, runs, strict=True):
+                    scores |= self._by_graph(ids, run[variant.name].nodes)
+                self._show(variant.name, variant.what, name, _UNEXPLAINED, scores)
+                self._measure(variant.name, runs[0][variant.name], row_name, seed)
+                self._used.add(variant.name)
 
-    def _measure(
-        self, explainer: str, scored: Any, kind: str, seed: int, name: str | None = None
-    ) -> None:
-        if self._truth is None:
-            return
-        row: Row = {"model": kind, "explainer": explainer, "seed": seed}
-        if name is not None:
-            predicted = [self.result.predicted[name][i] for i in self._truth.graph_id.tolist()]
-            row["accuracy"] = float(np.mean(predicted == self._truth.label))
-        self.rows.append(row | explanation_metrics(explainer, scored, self._truth))
+    def _by_graph(self, ids: Sequence[int], nodes: Floats) -> dict[int, Floats]:
+        """Return the scores [N] of the nodes of some graphs, by graph."""
+        ends = np.cumsum(np.diff(self.node_ptr)[ids])
+        return dict(zip(ids, np.split(nodes, ends[:-1]), strict=True)) if ids else {}
 
     def _show(
-        self,
-        title: str,
-        what: str,
-        model: str | None,
-        others: str,
-        scores: dict[int, npt.NDArray[Any]],
+        self, title: str, what: str, model: str | None, unexplained: str, scores: dict[int, Floats]
     ) -> None:
         jaccard = {}
         if self.dataset.has_rationale:
-            jaccard = {
-                graph: jaccard_at_k(found, self.dataset[graph].node_mask.numpy())
-                for graph, found in scores.items()
-            }
-        self.result.shown.append(Shown(_full(title, model), what, model, others, scores, jaccard))
+            masks = np.split(self.dataset.node_mask.numpy(), self.node_ptr[1:-1])
+            jaccard = {graph: jaccard_at_k(scores[graph], masks[graph]) for graph in scores}
+        self.result.shown.append(
+            Shown(_full_title(title, model), what, model, unexplained, scores, jaccard)
+        )
 
-    def _predictions(self, model: nn.Module) -> dict[int, int]:
-        predicted: dict[int, int] = {}
-        with torch.no_grad():
-            for part in self.parts:
-                for batch in BatchLoader(part, 256):
-                    logits = model(batch.x, batch.edge_index, batch.edge_attr, batch.batch)
-                    winners = logits.argmax(dim=1).tolist()
-                    predicted |= dict(zip(batch.graph_id.tolist(), winners, strict=True))
-        return predicted
+    def _measure(self, explainer: str, scores: Scores, row_name: str, seed: int) -> None:
+        """Add a row for scores of the test graphs, if their rationale is known."""
+        if self.truth is not None:
+            row = {"model": row_name, "explainer": explainer, "seed": seed}
+            self.rows.append(row | explanation_metrics(explainer, scores, self.truth))
 
 
-def _full(title: str, model: str | None) -> str:
+def _full_title(title: str, model: str | None) -> str:
     return f"{title} of {model}" if model else title
 
 
-def _by_graph(part: GraphXAIDataset, scores: npt.NDArray[Any]) -> dict[int, npt.NDArray[Any]]:
-    graphs = [part[i] for i in range(len(part))]
-    ends = np.cumsum([graph.num_nodes for graph in graphs])
-    ids = [int(graph.graph_id) for graph in graphs]
-    return dict(zip(ids, np.split(scores, ends[:-1]), strict=True))
+def _identity(row: Row) -> tuple[str, str, int]:
+    return row["model"], row["explainer"], row["seed"]
 
 
 def _about(name: str, card: Card, manifest: Manifest) -> str:
+    titles = {"accuracy": "accuracy", "f1": "macro F1", "roc_auc": "ROC AUC"}
     test = card.scores.get("test", {})
-    known = [
-        f"{words} {test[key]:.3f}"
-        for key, words in (("accuracy", "accuracy"), ("f1", "macro F1"), ("roc_auc", "ROC AUC"))
-        if key in test
-    ]
-    scores = f"{', '.join(known)} on its test graphs" if known else "it says no scores"
-    build = (
-        "trained on this build"
-        if card.data.content_sha256 == manifest.content_sha256
-        else f"trained on another build of this recipe (seed {card.data.seed}, content "
-        f"{card.data.content_sha256[:12]}…), so that some graphs here may be its training graphs"
-    )
+    values = [f"{title} {test[key]:.3f}" for key, title in titles.items() if key in test]
+    scores = f"{', '.join(values)} on its test graphs" if values else "it has no test scores"
+    build = "trained on this build"
+    if card.data.content_sha256 != manifest.content_sha256:
+        build = (
+            f"trained on another build of this recipe (seed {card.data.seed}, content "
+            f"{card.data.content_sha256[:12]}…), so some graphs here may be its training graphs"
+        )
     return f"{name}: {build}; {scores}"
-
-
-def _merged(kept: list[Row], now: list[Row]) -> list[Row]:
-    """What was measured before, and what only this page has measured."""
-    known = {(row["model"], row["explainer"], row["seed"]) for row in kept}
-    return kept + [r for r in now if (r["model"], r["explainer"], r["seed"]) not in known]

@@ -1,4 +1,4 @@
-"""`report.html`: one page, sufficient in itself, that shows what is in a build."""
+"""`report.html`: one self-contained page about a build."""
 
 import base64
 import hashlib
@@ -37,16 +37,16 @@ from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.report.explained import Explained, explained
-from graphxai_data.report.packed import PLACES, SCORES, Packer, packed, page_order, sample_of
+from graphxai_data.report.packed import PLACES, SCORES, Packer, pack, page_order, sample_graphs
 from graphxai_data.rings.plot import rings_plot
 from graphxai_data.rings.verdict import Measurement
 
 PAGE_NAME = "report.html"
-# Characters for graphs, so that a page stays under 5 MB.
+# Maximum number of characters of all graphs, so that a page stays under 5 MB.
 _GRAPHS_LIMIT = 4_500_000
 _NONE = -1
 _EXPLAINER_HEADERS = (
-    "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class", "ms a graph",
+    "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class", "ms per graph",
     "seeds",
 )  # fmt: skip
 
@@ -59,38 +59,38 @@ def write_report(
     check: bool = True,
     progress: Progress = no_progress,
 ) -> Path:
-    """Write a page about a build, and say where.
+    """Write a page about a build, and return its path.
 
     Args:
-        folder: of the build.
-        evaluations: what `evaluate` leaves: model folders, `evaluation.json`, output of
-            `evaluate --json`, explanation files; if none, the shipped models of the recipe.
-        out: the page; `report.html` in the build folder if None.
-        explainers: rows of the table of explainers whose scores are shown; the usual if empty.
-        check: verify the build first, and say so in the page.
+        folder: build folder.
+        evaluations: results of `evaluate`: model folders, `evaluation.json`, output of
+            `evaluate --json`, explanation files; if empty, the shipped models of the recipe.
+        out: the page; by default `report.html` in the build folder.
+        explainers: names of explainers to show; if empty, those that take no time.
+        check: verify the build first, and state it on the page.
         progress: counts graphs.
     """
     folder = local_path(folder)
-    path = _checked_place(folder / PAGE_NAME if out is None else Path(out).expanduser())
+    path = _html_path(folder / PAGE_NAME if out is None else Path(out).expanduser())
     manifest = Manifest.load(folder)
     recipe = manifest.load_recipe()
     proof = _verified(folder, manifest) if check else "This build was not verified for this page."
     graphs = Graphs(folder, manifest)
     overview = graphs.overview()
-    sample = sample_of(overview)
-    known = explained(folder, manifest, evaluations, explainers, sample, progress)
-    packer = Packer(graphs, overview, [e.scores for e in known.shown], _GRAPHS_LIMIT)
+    sample = sample_graphs(overview)
+    explanations = explained(folder, manifest, evaluations, explainers, sample, progress)
+    packer = Packer(graphs, overview, [e.scores for e in explanations.shown], _GRAPHS_LIMIT)
     pieces = []
     for piece in packer.pieces(page_order(overview, sample), sample):
         pieces.append(piece)
-        progress(len(packer.held), manifest.graphs, "drawing graphs")
+        progress(len(packer.packed), manifest.graphs, "drawing graphs")
     script = _asset("report.js")
     page = _template().render(
-        **_tables(folder, manifest, recipe, overview, known),
+        **_tables(folder, manifest, recipe, overview, explanations),
         proof=proof,
-        gallery_words=_gallery_words(packer, manifest, known),
-        meta=_json(_meta(manifest, recipe, packer, known)),
-        index=_index(packer, known),
+        gallery_words=_gallery_words(packer, manifest, explanations),
+        meta=_json(_meta(manifest, recipe, packer, explanations)),
+        index=_index(packer, explanations),
         pieces=pieces,
         css=Markup(_asset("report.css")),  # noqa: S704 - our own file
         js=Markup(script),  # noqa: S704 - our own file
@@ -103,7 +103,7 @@ def write_report(
 
 
 def _verified(folder: Path, manifest: Manifest) -> str:
-    """What was proven, now; a build with problems gets no page."""
+    """Verify a build and return what was proven; raise if it has problems."""
     problems = verify(folder)
     missing = [p for p in problems if "without the file it was made from" in p]
     others = [p for p in problems if p not in missing]
@@ -115,31 +115,30 @@ def _verified(folder: Path, manifest: Manifest) -> str:
     if missing:
         return (
             "Verified when this page was made: every file, digest and invariant. Labels were not "
-            "proven, since the files that they come from are not here."
+            "proven, since the files they come from are not on this machine."
         )
     prover = generator_module(manifest.load_recipe().generator).Prover
     proven = min(manifest.graphs, getattr(prover, "sample", manifest.graphs))
+    no_rationale = manifest.statistics["rationale_nodes_mean"] is None
     words = (
         "Verified when this page was made: every file, digest and invariant, and by independent "
-        f"code the label{_and_mask(manifest)} of "
+        f"code the label{'' if no_rationale else ' and the rationale'} of "
     )
+    command = "`graphxai-data verify --full`"
     if proven == manifest.graphs:
-        return f"{words}every graph. `graphxai-data verify --full` draws each again from its seed."
+        return f"{words}every graph. {command} generates each again from its seed."
     return (
-        f"{words}{proven:,} graphs. `graphxai-data verify --full` proves all of them, and draws "
-        "each again from its seed."
+        f"{words}{proven:,} graphs. {command} proves all of them, and generates each again from "
+        "its seed."
     )
-
-
-def _and_mask(manifest: Manifest) -> str:
-    return "" if manifest.statistics["rationale_nodes_mean"] is None else " and the rationale"
 
 
 def _tables(
-    folder: Path, manifest: Manifest, recipe: Recipe, overview: Overview, known: Explained
+    folder: Path, manifest: Manifest, recipe: Recipe, overview: Overview, explanations: Explained
 ) -> dict[str, Any]:
-    """What the page says in words, tables and charts."""
-    of_nodes = classes_of_nodes(manifest)
+    """Return the texts, tables and charts of the page."""
+    node_level = classes_of_nodes(manifest)
+    unit = "nodes" if node_level else "graphs"
     classes = class_rows(manifest)
     names = generator_module(recipe.generator).class_names(recipe.params)
     rings = Measurement.load(folder)
@@ -156,18 +155,20 @@ def _tables(
         "notes": [p for p in recipe.notes.strip().split("\n\n") if p],
         "facts": [
             ("graphs", f"{manifest.graphs:,}"),
-            ("classes" + (" of nodes" if of_nodes else ""), str(len(names))),
-            ("nodes a graph", f"{facts['nodes_mean']:.1f}"),
-            ("edges a graph", f"{facts['edges_mean']:.1f}"),
+            ("classes" + (" of nodes" if node_level else ""), str(len(names))),
+            ("nodes per graph", f"{facts['nodes_mean']:.1f}"),
+            ("edges per graph", f"{facts['edges_mean']:.1f}"),
             ("RINGS P1 / P2", f"{rings.p1} / {rings.p2}" if rings else "not measured"),
         ],
-        "sections": [s for s in sections if s[0] != "explainers" or known.table or known.models],
+        "sections": [
+            s for s in sections if s[0] != "explainers" or explanations.table or explanations.models
+        ],
         "statistics": statistics_rows(manifest),
         "nodes_chart": Markup(  # noqa: S704 - drawn by us
             histogram(
                 np.bincount(overview.nodes)[overview.nodes.min() :],
                 int(overview.nodes.min()),
-                "nodes of a graph",
+                "nodes per graph",
                 "graphs",
             )
         ),
@@ -175,10 +176,10 @@ def _tables(
             histogram(overview.degrees, 0, "degree of a node", "nodes")
         ),
         "class_chart": Markup(  # noqa: S704
-            class_chart([names[int(c)] for c in facts["class_splits"]], counts, _unit(of_nodes))
+            class_chart([names[int(c)] for c in facts["class_splits"]], counts, unit)
         ),
-        "unit": _unit(of_nodes),
-        "of_nodes": of_nodes,
+        "unit": unit,
+        "node_level": node_level,
         "classes": classes,
         "class_names": names,
         "splits": list(SPLIT_NAMES),
@@ -186,11 +187,11 @@ def _tables(
         "rings_plot": Markup(rings_plot(rings)) if rings and rings.scores else "",  # noqa: S704
         "rings_words": _rings_words(rings),
         "modes": mode_rows(rings) if rings else [],
-        "models": known.models,
-        "explainers": [[*explanation_cells(row), str(row["seeds"])] for row in known.table],
+        "models": explanations.models,
+        "explainers": [[*explanation_cells(row), str(row["seeds"])] for row in explanations.table],
         "explainer_headers": _EXPLAINER_HEADERS,
-        "shown": known.shown,
-        "has_predictions": bool(known.predicted),
+        "shown": explanations.shown,
+        "has_predictions": bool(explanations.predicted),
         "has_rationale": overview.schema.has_rationale,
         "reference": reference_verdict(manifest),
         "versions": ", ".join(f"{name} {v}" for name, v in manifest.versions.items()),
@@ -203,25 +204,20 @@ def _tables(
     }
 
 
-def _checked_place(path: Path) -> Path:
-    """Where a page may be written: nothing of a build is ever in its way."""
+def _html_path(path: Path) -> Path:
+    """Return the path of the page, which cannot be that of a file of a build."""
     if path.is_dir() or path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"--out: expected the name of a file that ends in .html, got '{path}'")
     return path
 
 
 def _command(manifest: Manifest) -> str:
-    """What builds the same graphs again, where a name says which recipe is meant."""
+    """Return the command that builds the same graphs; "" if the recipe or source is not shipped."""
     name = manifest.dataset
-    if name not in shipped_names() or Recipe.load(name).sha256 != manifest.recipe_sha256:
-        return ""
-    if not manifest.has_usual_sources:
+    is_shipped = name in shipped_names() and Recipe.load(name).sha256 == manifest.recipe_sha256
+    if not (is_shipped and manifest.has_usual_sources):
         return ""
     return f"graphxai-data build {name} --seed {manifest.seed} --graphs {manifest.graphs}"
-
-
-def _unit(of_nodes: bool) -> str:
-    return "nodes" if of_nodes else "graphs"
 
 
 def _rings_words(rings: Measurement | None) -> str:
@@ -230,37 +226,42 @@ def _rings_words(rings: Measurement | None) -> str:
     how = {"quick": "linear probes on untrained embeddings", "full": "a GIN trained on every mode"}
     return (
         f"{rings.score.capitalize()} of every mode on {rings.graphs:,} graphs, "
-        f"{how[rings.depth]}; a dot a run, a bar at the mean. Blue: the graphs as they are; "
+        f"{how[rings.depth]}. Each dot is one run, the bar is the mean. Blue: the original graphs; "
         "orange: without their structure; purple: without their features; grey: shortcuts and "
         "the control."
     )
 
 
-def _gallery_words(packer: Packer, manifest: Manifest, known: Explained) -> str:
-    words = [f"This page holds {_held_words(packer, manifest)}."]
-    if known.shown:
+def _gallery_words(packer: Packer, manifest: Manifest, explanations: Explained) -> str:
+    words = [f"This page holds {_packed_words(packer, manifest)}."]
+    if explanations.shown:
         words.append(
-            "Beside each graph stands what the chosen explainer makes of it: red speaks for the "
-            "predicted class, blue against it, and the rationale is outlined in orange."
+            "Next to each graph is the explanation by the selected explainer: red nodes speak for "
+            "the predicted class, blue ones against it; the rationale is outlined in orange."
         )
     elif packer.overview.schema.has_rationale:
         words.append("The rationale is orange.")
-    words.append("Point at a node, or go there with the arrow keys, to see its features.")
+    words.append("Point at a node, or move to it with the arrow keys, to see its features.")
     return " ".join(words)
 
 
-def _held_words(packer: Packer, manifest: Manifest) -> str:
-    held = len(packer.held)
-    if held == manifest.graphs:
-        return f"all {held:,} graphs, 0 to {held - 1}"
-    return f"{held:,} of {manifest.graphs:,} graphs: a sample of all, then test graphs, then others"
+def _packed_words(packer: Packer, manifest: Manifest) -> str:
+    count = len(packer.packed)
+    if count == manifest.graphs:
+        return f"all {count:,} graphs, 0 to {count - 1}"
+    return (
+        f"{count:,} of {manifest.graphs:,} graphs: a sample of all classes and splits, then test "
+        "graphs, then others"
+    )
 
 
-def _meta(manifest: Manifest, recipe: Recipe, packer: Packer, known: Explained) -> dict[str, Any]:
-    """What `report.js` has to know."""
+def _meta(
+    manifest: Manifest, recipe: Recipe, packer: Packer, explanations: Explained
+) -> dict[str, Any]:
+    """Return the settings of `report.js`."""
     generator = generator_module(recipe.generator)
     overview = packer.overview
-    models = list(known.predicted)
+    models = list(explanations.predicted)
     values: list[dict[str, Any]] = [
         {"name": name, "of": names} for name, names in generator.node_values(recipe.params).items()
     ]
@@ -273,8 +274,8 @@ def _meta(manifest: Manifest, recipe: Recipe, packer: Packer, known: Explained) 
         "scores": SCORES,
         "per_piece": packer.per_piece,
         "pixels": segments[0][0] if segments else 0,
-        "held": len(packer.held),
-        "held_words": _held_words(packer, manifest),
+        "graphs": len(packer.packed),
+        "graphs_words": _packed_words(packer, manifest),
         "classes": generator.class_names(recipe.params),
         "splits": SPLIT_NAMES,
         "labels": packer.labels,
@@ -284,33 +285,33 @@ def _meta(manifest: Manifest, recipe: Recipe, packer: Packer, known: Explained) 
                 "title": shown.title,
                 "what": f"{shown.title}: {shown.what}.",
                 "model": None if shown.model is None else models.index(shown.model),
-                "others": shown.others,
+                "unexplained": shown.unexplained,
             }
-            for shown in known.shown
+            for shown in explanations.shown
         ],
     }
 
 
-def _index(packer: Packer, known: Explained) -> str:
-    """Of every graph of the page what filters ask for, packed."""
-    held, overview = np.array(packer.held), packer.overview
+def _index(packer: Packer, explanations: Explained) -> str:
+    """Return what the filters need to know about every graph of the page, packed."""
+    ids, overview = np.array(packer.packed), packer.overview
     arrays: dict[str, Any] = {
-        "graph_id": held.astype(np.uint32),
-        "y": overview.label[held].astype(np.uint16),
-        "split": overview.split[held].astype(np.uint8),
+        "graph_id": ids.astype(np.uint32),
+        "y": overview.label[ids].astype(np.uint16),
+        "split": overview.split[ids].astype(np.uint8),
     }
-    for k, of_graph in enumerate(known.predicted.values()):
-        predicted = [of_graph.get(i, _NONE) for i in packer.held]
+    for k, classes in enumerate(explanations.predicted.values()):
+        predicted = [classes.get(i, _NONE) for i in packer.packed]
         arrays[f"predicted_{k}"] = np.array(predicted, np.int16)
-    for k, shown in enumerate(known.shown):
+    for k, shown in enumerate(explanations.shown):
         if shown.jaccard:
-            jaccard = [shown.jaccard.get(i, np.nan) for i in packer.held]
+            jaccard = [shown.jaccard.get(i, np.nan) for i in packer.packed]
             arrays[f"jaccard_{k}"] = np.array(jaccard, np.float32)
-    return packed({}, arrays)
+    return pack({}, arrays)
 
 
 def _json(value: Any) -> Markup:
-    """JSON that cannot end the element it stands in."""
+    """Return JSON that cannot close the HTML element around it."""
     text = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
     return Markup(text)  # noqa: S704 - no `<` is left
 
@@ -324,7 +325,7 @@ def _template() -> jinja2.Template:
 
 
 def _with_code(text: str) -> Markup:
-    """Text with what stands between backticks as code."""
+    """Return HTML in which text between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 

@@ -305,8 +305,8 @@ def test_pieces_are_packed_until_the_page_is_long_enough(small_root: Path) -> No
     packer = Packer(graphs, overview, [], limit, per_piece=10)
     pieces = list(packer.pieces(order, []))
     assert pieces == whole[:5]
-    assert packer.held == order[:50].tolist()
-    assert packer.held[:2] == [7, 3]
+    assert packer.packed == order[:50].tolist()
+    assert packer.packed[:2] == [7, 3]
 
 
 def test_a_page_says_how_much_it_holds(

@@ -1,5 +1,5 @@
-// The gallery of a report: finds graphs, draws them, and tells what is known of their nodes.
-// Graphs lie in compressed pieces (graphxai_data/report/packed.py), opened when one is needed.
+// The gallery of a report: filters graphs, draws them, and shows the values of their nodes.
+// Graphs are in compressed pieces (graphxai_data/report/packed.py), opened on demand.
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
@@ -16,12 +16,12 @@
     const whole = await new Response(stream).arrayBuffer();
     const length = new DataView(whole).getUint32(0, true);
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(whole, 4, length)));
-    const found = { drawings: header.drawings || {} };
-    for (const [name, [kind, at, size]] of Object.entries(header.arrays)) {
-      const begin = 4 + length + at;
-      found[name] = new KINDS[kind](whole.slice(begin, begin + size * KINDS[kind].BYTES_PER_ELEMENT));
+    const piece = { drawings: header.drawings || {} };
+    for (const [name, [kind, offset, size]] of Object.entries(header.arrays)) {
+      const begin = 4 + length + offset;
+      piece[name] = new KINDS[kind](whole.slice(begin, begin + size * KINDS[kind].BYTES_PER_ELEMENT));
     }
-    return found;
+    return piece;
   }
 
   const opened = new Map();
@@ -30,7 +30,7 @@
     return opened.get(k);
   }
 
-  // One graph with everything that is known of it; `place` is its place in this page.
+  // One graph with all its values; `place` is its position on this page.
   async function graphAt(place) {
     const p = await piece(Math.floor(place / meta.per_piece));
     const i = place % meta.per_piece;
@@ -52,7 +52,7 @@
       graph.segments = p.segments.subarray(i * meta.pixels ** 2, (i + 1) * meta.pixels ** 2);
     } else {
       const all = p.labels.length;
-      const at = (halves, v) => ((halves[v] << 8) | halves[all + v]) * meta.side / meta.places;
+      const at = (bytes, v) => ((bytes[v] << 8) | bytes[all + v]) * meta.side / meta.places;
       graph.x = (v) => at(p.places_x, first + v);
       graph.y_ = (v) => at(p.places_y, first + v);
       graph.label = (v) => meta.labels[p.labels[first + v]];
@@ -75,11 +75,11 @@
     return of ? of[stored] : number(low + (stored / 65535) * (high - low));
   }
 
-  function nodeWords(graph, v, found) {
+  function nodeWords(graph, v, scores) {
     const words = [`node ${v}`, ...meta.values.map((value, k) => `${value.name} ${valueOf(graph, v, k)}`)];
     if (graph.nodeY) words.push(`class ${className(graph.nodeY[v])}`);
     if (graph.mask) words.push(graph.mask[v] ? "in the rationale" : "not in the rationale");
-    if (found) words.push(`contribution ${number(found.relative[v] * found.scale)}`);
+    if (scores) words.push(`contribution ${number(scores.relative[v] * scores.scale)}`);
     return words.join(", ");
   }
 
@@ -92,17 +92,17 @@
     return element;
   }
 
-  // How a node is painted: orange for the rationale, red for the class and blue against it.
-  function paint(graph, v, found) {
-    if (found) {
-      const s = found.relative[v];
+  // The colour of a node: orange in the rationale, red for the class, blue against it.
+  function paint(graph, v, scores) {
+    if (scores) {
+      const s = scores.relative[v];
       return { fill: s < 0 ? "var(--against)" : "var(--for)", opacity: Math.abs(s) };
     }
     if (graph.nodeY) return { fill: graph.nodeY[v] ? "var(--rationale)" : "var(--soft)", opacity: 1 };
     return { fill: "var(--rationale)", opacity: graph.mask && graph.mask[v] ? 1 : 0 };
   }
 
-  // As wide as the square that everything is drawn in, and as high as the graph needs.
+  // As wide as the square of the layout, and as high as the graph needs.
   function frame(graph) {
     if (graph.segments) return `0 0 ${meta.side} ${meta.side}`;
     const ys = Array.from({ length: graph.nodes }, (_, v) => graph.y_(v));
@@ -112,33 +112,33 @@
     return `0 ${((top + bottom - height) / 2).toFixed(1)} ${meta.side} ${height.toFixed(1)}`;
   }
 
-  function picture(graph, found, title) {
+  function picture(graph, scores, title) {
     const svg = make("svg", {
       viewBox: frame(graph), class: "graph", role: "group", tabindex: "0",
-      "aria-label": `${title} of graph ${graph.id}, ${graph.nodes} nodes; arrow keys go from node to node`,
+      "aria-label": `${title} of graph ${graph.id}, ${graph.nodes} nodes; arrow keys move from node to node`,
     });
-    if (graph.segments) drawDigit(svg, graph, found);
-    else drawNodes(svg, graph, found);
+    if (graph.segments) drawDigit(svg, graph, scores);
+    else drawNodes(svg, graph, scores);
     return svg;
   }
 
-  function addNode(svg, graph, v, found, shape) {
+  function addNode(svg, graph, v, scores, shape) {
     shape.classList.add("node");
     if (graph.mask && graph.mask[v]) shape.classList.add("rationale");
     shape.setAttribute("tabindex", "-1");
     shape.setAttribute("role", "img");
-    shape.setAttribute("aria-label", nodeWords(graph, v, found));
+    shape.setAttribute("aria-label", nodeWords(graph, v, scores));
     shape.dataset.node = v;
     svg.append(shape);
   }
 
-  function drawNodes(svg, graph, found) {
+  function drawNodes(svg, graph, scores) {
     const isMolecule = meta.labels.length > 1;
-    if (!graph.drawing) svg.append(...lines(graph, found));
+    if (!graph.drawing) svg.append(...lines(graph, scores));
     if (!graph.drawing && isMolecule) svg.append(...letters(graph, "backed"));
     const radius = isMolecule ? 8 : graph.nodes > 60 ? 4 : 7;
     for (let v = 0; v < graph.nodes; v += 1) {
-      const { fill, opacity } = paint(graph, v, found);
+      const { fill, opacity } = paint(graph, v, scores);
       const shape = make("circle", {
         cx: graph.x(v).toFixed(1), cy: graph.y_(v).toFixed(1), r: radius,
         class: isMolecule ? "atom" : "dot",
@@ -149,20 +149,20 @@
       } else { // edges end at a dot
         shape.style.fill = `color-mix(in srgb, ${fill} ${(100 * opacity).toFixed(0)}%, var(--paper))`;
       }
-      addNode(svg, graph, v, found, shape);
+      addNode(svg, graph, v, scores, shape);
     }
-    // Letters and bonds above what is painted, so that they stay legible.
+    // Letters and bonds on top of the colours, so that they stay legible.
     if (graph.drawing) {
       const base = make("g", { class: "molecule" });
-      base.innerHTML = graph.drawing; // RDKit's own, made from a molecule it has understood
+      base.innerHTML = graph.drawing; // by RDKit, from a molecule that it parsed
       svg.append(base);
     } else if (isMolecule) svg.append(...letters(graph, ""));
   }
 
-  function lines(graph, found) {
+  function lines(graph, scores) {
     const paths = { plain: "", rationale: "" };
     for (const [a, b, order] of graph.edges) {
-      const inside = !found && graph.mask && graph.mask[a] && graph.mask[b];
+      const inside = !scores && graph.mask && graph.mask[a] && graph.mask[b];
       const [dx, dy] = [graph.x(b) - graph.x(a), graph.y_(b) - graph.y_(a)];
       const unit = 2.2 / (Math.hypot(dx, dy) || 1);
       for (let line = 0; line < order; line += 1) {
@@ -178,18 +178,18 @@
   }
 
   function letters(graph, backed) {
-    const found = [];
+    const texts = [];
     for (let v = 0; v < graph.nodes; v += 1) {
       if (!graph.label(v)) continue;
-      found.push(make("text", {
+      texts.push(make("text", {
         x: graph.x(v).toFixed(1), y: graph.y_(v).toFixed(1), class: `letter ${graph.label(v)} ${backed}`,
       }, graph.label(v)));
     }
-    return found;
+    return texts;
   }
 
-  // Every superpixel is a path around its pixels, run by run.
-  function drawDigit(svg, graph, found) {
+  // Every superpixel is a path of the horizontal runs of its pixels.
+  function drawDigit(svg, graph, scores) {
     const side = meta.side / meta.pixels;
     const runs = Array.from({ length: graph.nodes }, () => "");
     for (let row = 0; row < meta.pixels; row += 1) {
@@ -205,16 +205,16 @@
     for (let v = 0; v < graph.nodes; v += 1) {
       const shape = make("path", { d: runs[v], class: "superpixel" });
       const ink = graph.values(v, 0) / 65535;
-      const { fill, opacity } = paint(graph, v, found);
-      const [colour, share] = found ? [fill, opacity] : ["var(--ink)", ink];
+      const { fill, opacity } = paint(graph, v, scores);
+      const [colour, share] = scores ? [fill, opacity] : ["var(--ink)", ink];
       shape.style.fill = `color-mix(in srgb, ${colour} ${(100 * share).toFixed(0)}%, var(--paper))`;
-      addNode(svg, graph, v, found, shape);
+      addNode(svg, graph, v, scores, shape);
     }
     svg.append(make("path", { d: between(graph, side, (v) => v), class: "border" }),
       make("path", { d: between(graph, side, (v) => Boolean(v >= 0 && graph.mask && graph.mask[v])), class: "outline" }));
   }
 
-  // Lines between pixels whose superpixels, -1 beyond the image, are not of one kind.
+  // Lines between pixels whose superpixels differ in kind; outside the image, the superpixel is -1.
   function between(graph, side, kind) {
     const n = meta.pixels;
     const at = (row, column) => kind(
@@ -238,22 +238,22 @@
     return element;
   };
 
-  const chosen = () => Number(byId("explainer")?.value ?? -1);
+  const selected = () => Number(byId("explainer")?.value ?? -1);
 
   function pair(graph) {
-    const found = chosen() < 0 ? null : graph.scores(chosen());
+    const scores = selected() < 0 ? null : graph.scores(selected());
     const truth = graph.mask ? "Rationale" : graph.nodeY ? "Classes of nodes" : "Graph";
     const figures = [html("figure", {}, picture(graph, null, truth), html("figcaption", {}, truth))];
     if (meta.explainers.length) {
-      const what = found ? picture(graph, found, "Explanation")
-        : html("p", { className: "none" }, `This graph is not explained here. ${meta.explainers[chosen()].others}`);
+      const what = scores ? picture(graph, scores, "Explanation")
+        : html("p", { className: "none" }, `This graph is not explained here. ${meta.explainers[selected()].unexplained}`);
       figures.push(html("figure", {}, what, html("figcaption", {}, "Explanation")));
     }
     return html("div", { className: figures.length > 1 ? "pair" : "single" }, ...figures);
   }
 
   function verdict(place) {
-    const e = chosen();
+    const e = selected();
     const words = [];
     const model = e < 0 ? null : meta.explainers[e].model;
     if (model !== null && index[`predicted_${model}`][place] >= 0) {
@@ -290,15 +290,15 @@
   let turn = 0;
 
   function filtered() {
-    const wanted = (id) => { const v = byId(id)?.value ?? ""; return v === "" ? null : Number(v); };
-    const [y, split] = [wanted("class"), wanted("split")];
-    const [low, high] = [wanted("jaccard-low"), wanted("jaccard-high")];
-    const e = chosen();
+    const numberIn = (id) => { const v = byId(id)?.value ?? ""; return v === "" ? null : Number(v); };
+    const [y, split] = [numberIn("class"), numberIn("split")];
+    const [low, high] = [numberIn("jaccard-low"), numberIn("jaccard-high")];
+    const e = selected();
     const model = e < 0 ? null : meta.explainers[e].model;
     const predicted = model === null ? null : index[`predicted_${model}`];
     const outcome = predicted ? byId("outcome").value : "";
     const jaccard = e < 0 ? null : index[`jaccard_${e}`];
-    const found = [];
+    const places = [];
     for (let i = 0; i < index.graph_id.length; i += 1) {
       if (y !== null && index.y[i] !== y) continue;
       if (split !== null && index.split[i] !== split) continue;
@@ -306,9 +306,9 @@
       if ((low !== null && low > 0) || (high !== null && high < 1)) {
         if (!jaccard || !(jaccard[i] >= (low ?? 0) - 1e-6 && jaccard[i] <= (high ?? 1) + 1e-6)) continue;
       }
-      found.push(i);
+      places.push(i);
     }
-    return found;
+    return places;
   }
 
   async function more() {
@@ -316,21 +316,21 @@
     const next = matching.slice(shown, shown + AT_ONCE);
     shown += next.length;
     const cards = (await Promise.all(next.map(graphAt))).map(card);
-    if (now !== turn) return; // another choice was made meanwhile
+    if (now !== turn) return; // the filters have changed meanwhile
     byId("cards").append(...cards);
     byId("cards").dataset.turn = turn;
     byId("more").hidden = shown >= matching.length;
     byId("found").textContent =
-      `${matching.length.toLocaleString("en")} of ${meta.held.toLocaleString("en")} graphs match; ${shown} shown.`;
+      `${matching.length.toLocaleString("en")} of ${meta.graphs.toLocaleString("en")} graphs match; ${shown} shown.`;
   }
 
-  let choice = "";
+  let settings = "";
 
-  // Both kinds of events come of one choice, from some browsers only one of them.
+  // One change of a filter gives two kinds of events, in some browsers only one of them.
   async function changed() {
     const now = JSON.stringify([...byId("filters").elements].map((element) => element.value));
-    if (now === choice) return;
-    choice = now;
+    if (now === settings) return;
+    settings = now;
     await refresh();
   }
 
@@ -339,9 +339,9 @@
     matching = filtered();
     shown = 0;
     byId("cards").replaceChildren();
-    const e = chosen();
+    const e = selected();
     if (byId("what")) byId("what").textContent = e < 0 ? "" : meta.explainers[e].what;
-    // What looks at no model has nothing to do with predictions.
+    // Explainers without a model have no predictions.
     if (byId("outcome")) byId("outcome").disabled = e >= 0 && meta.explainers[e].model === null;
     await more();
   }
@@ -350,18 +350,18 @@
 
   async function open(place) {
     const graph = await graphAt(place);
-    const found = chosen() < 0 ? null : graph.scores(chosen());
+    const scores = selected() < 0 ? null : graph.scores(selected());
     const names = ["node", ...meta.values.map((value) => value.name)];
     if (graph.nodeY) names.push("class");
     if (graph.mask) names.push("rationale");
-    if (found) names.push("contribution");
+    if (scores) names.push("contribution");
     const order = Array.from({ length: graph.nodes }, (_, v) => v);
-    if (found) order.sort((a, b) => found.relative[b] - found.relative[a] || a - b);
+    if (scores) order.sort((a, b) => scores.relative[b] - scores.relative[a] || a - b);
     const rows = order.map((v) => {
       const cells = [v, ...meta.values.map((_, k) => valueOf(graph, v, k))];
       if (graph.nodeY) cells.push(className(graph.nodeY[v]));
       if (graph.mask) cells.push(graph.mask[v] ? "yes" : "no");
-      if (found) cells.push(number(found.relative[v] * found.scale));
+      if (scores) cells.push(number(scores.relative[v] * scores.scale));
       return html("tr", {}, ...cells.map((cell) => html("td", {}, String(cell))));
     });
     const table = html("table", {}, html("caption", {}, "All nodes"),
@@ -375,20 +375,20 @@
   async function openById(text) {
     const place = /^\d+$/.test(text) ? index.graph_id.indexOf(Number(text)) : -1;
     byId("id-problem").textContent = place >= 0 ? ""
-      : `No graph ${text} in this page; it holds ${meta.held_words}.`;
+      : `No graph ${text} on this page; it holds ${meta.graphs_words}.`;
     if (place >= 0) await open(place);
   }
 
   // ---- Hovering, focusing, copying -------------------------------------------------------------
 
-  function tell(node) {
+  function showTip(node) {
     const tip = byId("tip");
     tip.hidden = !node;
     if (!node) return;
     tip.textContent = node.getAttribute("aria-label");
     const box = node.getBoundingClientRect();
     const inDialog = byId("dialog").open && byId("dialog").contains(node);
-    (inDialog ? byId("dialog") : document.body).append(tip); // what is modal hides all else
+    (inDialog ? byId("dialog") : document.body).append(tip); // a modal dialog hides everything else
     tip.style.left = `${Math.max(4, Math.min(box.left, innerWidth - tip.offsetWidth - 8))}px`;
     const above = box.top - tip.offsetHeight - 6;
     tip.style.top = `${above > 4 ? above : box.bottom + 6}px`;
@@ -412,7 +412,7 @@
     let done = true;
     try {
       await navigator.clipboard.writeText(text);
-    } catch { // pages from disk may not be allowed to; selecting and copying is
+    } catch { // the browser may forbid this for local files; copying a selection works
       const area = html("textarea", { value: text });
       document.body.append(area);
       area.select();
@@ -423,16 +423,16 @@
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   }
 
-  addEventListener("beforeprint", () => { // paper has no fold
+  addEventListener("beforeprint", () => { // so that everything is printed
     for (const details of document.querySelectorAll("details")) details.open = true;
   });
-  document.addEventListener("mouseover", (event) => tell(nodeOf(event)));
-  document.addEventListener("focusin", (event) => tell(nodeOf(event)));
+  document.addEventListener("mouseover", (event) => showTip(nodeOf(event)));
+  document.addEventListener("focusin", (event) => showTip(nodeOf(event)));
   document.addEventListener("scroll", () => {
-    if (!byId("tip").hidden) tell(nodeOf({ target: document.activeElement }));
+    if (!byId("tip").hidden) showTip(nodeOf({ target: document.activeElement }));
   }, { passive: true });
   document.addEventListener("keydown", step);
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tell(null); });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") showTip(null); });
   for (const button of document.querySelectorAll("button.copy")) button.addEventListener("click", () => copy(button));
 
   async function begin() {
@@ -447,21 +447,21 @@
     });
     byId("by-id").addEventListener("submit", (event) => { event.preventDefault(); openById(byId("id").value.trim()); });
     byId("close").addEventListener("click", () => byId("dialog").close());
-    byId("dialog").addEventListener("close", () => tell(null));
+    byId("dialog").addEventListener("close", () => showTip(null));
     await changed();
     byId("gallery").removeAttribute("aria-busy");
-    addEventListener("hashchange", openAsked);
-    await openAsked();
+    addEventListener("hashchange", openFromAddress);
+    await openFromAddress();
   }
 
-  // A graph may be named in the address, as in report.html#graph-12.
-  async function openAsked() {
-    const asked = /^#graph-(\d+)$/.exec(location.hash);
-    if (asked) await openById(asked[1]);
+  // The address may name a graph, as in report.html#graph-12.
+  async function openFromAddress() {
+    const match = /^#graph-(\d+)$/.exec(location.hash);
+    if (match) await openById(match[1]);
   }
 
   begin().catch((error) => {
-    byId("found").textContent = `The gallery cannot be shown: ${error.message}. A browser of 2023 or later is needed.`;
+    byId("found").textContent = `The gallery cannot be shown: ${error.message}. It needs a browser from 2023 or later.`;
     throw error;
   });
 })();
