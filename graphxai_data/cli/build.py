@@ -57,7 +57,7 @@ def build(
     from graphxai_data.manifest import reference_digest
     from graphxai_data.remote import RemoteBuild
 
-    with progress_bar(f"building {name}", "graphs") as progress:
+    with progress_bar(f"Building {name}", "graphs") as progress:
         manifest = run_build(
             name,
             seed=seed,

@@ -1,4 +1,4 @@
-"""Pages about small builds, made once."""
+"""Pages about small builds, written once per session."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from graphxai_data.report.page import write_report
 
 @pytest.fixture(scope="session")
 def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Root of small builds of every kind of graph; not to be changed."""
+    """Return the root of small builds of every kind of graph; do not change them."""
     root = tmp_path_factory.mktemp("small")
     build("ba2motif", root=root, graphs=120)
     build("dihalo", root=root, graphs=180)
@@ -21,7 +21,7 @@ def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(small_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A page about each of them, with what the shipped models say."""
+    """Return a page about each build, with the shipped models."""
     folder = tmp_path_factory.mktemp("pages")
     return {
         path.name: write_report(path / "seed-0", out=folder / f"{path.name}.html")

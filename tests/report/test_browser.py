@@ -1,4 +1,4 @@
-"""A page in a real browser: filters, switches, hovering, keys, and no word to anybody else."""
+"""A page in a real browser: filters, switches, hovering, keys, and no network requests."""
 
 import json
 import shutil
@@ -32,17 +32,17 @@ def driver() -> Iterator[Any]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(argument)
     options.add_argument("--window-size=1280,1400")
-    # What is scrolled to gently moves on while it is clicked.
+    # With smooth scrolling, elements would still move while they are clicked.
     options.add_argument("--force-prefers-reduced-motion")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(helper))
-    yield found
-    found.quit()
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(helper))
+    yield chrome
+    chrome.quit()
 
 
 @pytest.fixture
 def show(driver: Any) -> Iterator[Any]:
-    """Open a page, and wait until its gallery is there; nothing may go wrong in it."""
+    """Open a page, and wait for its gallery; errors in the console fail the test."""
 
     def opened(path: Path, fragment: str = "") -> Any:
         driver.get("about:blank")
@@ -85,19 +85,19 @@ def reset(driver: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["ba2motif", "dihalo", "mnist75sp-r23", "pattern"])
-def test_a_page_asks_nobody_for_anything(show: Any, pages: dict[str, Path], name: str) -> None:
+def test_a_page_makes_no_network_requests(show: Any, pages: dict[str, Path], name: str) -> None:
     driver = show(pages[name])
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    asked = [
+    urls = [
         e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"
     ]
-    beyond = [url for url in asked if not url.startswith(("file://", "data:", "blob:", "about:"))]
-    assert beyond == []
-    assert [url for url in asked if url.startswith("file://")] == [pages[name].as_uri()]
+    external = [url for url in urls if not url.startswith(("file://", "data:", "blob:", "about:"))]
+    assert external == []
+    assert [url for url in urls if url.startswith("file://")] == [pages[name].as_uri()]
     assert len(cards(driver)) == 12
 
 
-def test_filters_leave_the_graphs_that_are_asked_for(show: Any, pages: dict[str, Path]) -> None:
+def test_filters_select_graphs(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["dihalo"])
     assert found_words(driver) == "180 of 180 graphs match; 12 shown."
     choose(driver, "class", "F meta")
@@ -110,7 +110,7 @@ def test_filters_leave_the_graphs_that_are_asked_for(show: Any, pages: dict[str,
     WebDriverWait(driver, 10).until(lambda d: found_words(d).startswith("180 of 180"))
 
 
-def test_more_graphs_are_shown_when_asked_for(show: Any, pages: dict[str, Path]) -> None:
+def test_more_graphs_are_shown_when_urls_for(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["ba2motif"])
     more = driver.find_element(By.ID, "more")
     bring(driver, more)
@@ -121,7 +121,7 @@ def test_more_graphs_are_shown_when_asked_for(show: Any, pages: dict[str, Path])
 
 
 def explained_graphs(page: Path) -> int:
-    """How many graphs of a page have a prediction, by code of its own."""
+    """Return how many graphs of a page have a prediction, from its packed index."""
     from tests.report.test_page import Scripts, unpacked
 
     index = unpacked(Scripts(page.read_text(encoding="utf-8")).text["index"])
@@ -135,7 +135,7 @@ def bring(driver: Any, element: Any) -> None:
     time.sleep(0.2)
 
 
-def test_outcome_and_overlap_are_filters_of_the_chosen_explainer(
+def test_outcome_and_overlap_filter_by_the_selected_explainer(
     show: Any, pages: dict[str, Path]
 ) -> None:
     driver = show(pages["dihalo"])
@@ -165,7 +165,7 @@ def test_the_switch_shows_another_explanation(show: Any, pages: dict[str, Path])
     assert len(before) == len(after) == 12
     assert all(a != b for a, b in zip(before, after, strict=True))
     assert "number of neighbours" in driver.find_element(By.ID, "what").text
-    # Degrees are never negative, and the largest of a graph is painted in full.
+    # Degrees are never negative, and the largest of a graph has the full colour.
     fills = driver.execute_script(
         "return [...document.querySelectorAll('#cards .card')[0]"
         ".querySelectorAll('figure:nth-child(2) .node')].map(n => n.style.fill)"
@@ -178,7 +178,7 @@ def test_the_switch_shows_another_explanation(show: Any, pages: dict[str, Path])
     ("name", "words"),
     [("ba2motif", "degree "), ("dihalo", "element "), ("mnist75sp-r23", "1-s 0.")],
 )
-def test_pointing_at_a_node_tells_its_features_and_contribution(
+def test_pointing_at_a_node_shows_its_features_and_contribution(
     show: Any, pages: dict[str, Path], name: str, words: str
 ) -> None:
     driver = show(pages[name])
@@ -192,7 +192,7 @@ def test_pointing_at_a_node_tells_its_features_and_contribution(
     assert "in the rationale" in tip.text
 
 
-def test_what_looks_at_no_model_has_no_predictions_to_filter_by(
+def test_explainers_without_a_model_have_no_predictions_to_filter_by(
     show: Any, pages: dict[str, Path]
 ) -> None:
     driver = show(pages["dihalo"])
@@ -204,14 +204,14 @@ def test_what_looks_at_no_model_has_no_predictions_to_filter_by(
     assert driver.find_element(By.ID, "outcome").is_enabled()
 
 
-def test_the_classes_of_nodes_are_told(show: Any, pages: dict[str, Path]) -> None:
+def test_the_classes_of_nodes_are_shown(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["pattern"], "#graph-3")
     WebDriverWait(driver, 10).until(lambda d: d.find_element(By.ID, "dialog").is_displayed())
     cells = [e.text for e in driver.find_elements(By.CSS_SELECTOR, "#one td:last-child")]
     assert set(cells) == {"background", "pattern"}
 
 
-def test_arrow_keys_go_from_node_to_node(show: Any, pages: dict[str, Path]) -> None:
+def test_arrow_keys_move_from_node_to_node(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["ba2motif"])
     svg = cards(driver)[0].find_element(By.CSS_SELECTOR, "svg.graph")
     driver.execute_script("arguments[0].focus()", svg)
@@ -274,7 +274,7 @@ def test_digests_can_be_copied(show: Any, pages: dict[str, Path], allowed: bool)
     assert driver.execute_script("return window.copied") == button.get_attribute("data-copy")
 
 
-def test_all_that_can_be_used_has_a_name_of_its_own(show: Any, pages: dict[str, Path]) -> None:
+def test_all_controls_have_unique_names(show: Any, pages: dict[str, Path]) -> None:
     driver = show(pages["dihalo"])
     driver.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
     driver.execute_cdp_cmd("Accessibility.enable", {})

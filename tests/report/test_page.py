@@ -164,7 +164,7 @@ def test_the_same_build_gives_the_same_page(small_root: Path, tmp_path: Path) ->
 MEAN = '</script><script>alert("&")</script>'
 
 
-def test_words_of_others_stay_words(recipe_file: Callable[..., Path], tmp_path: Path) -> None:
+def test_texts_of_others_are_escaped(recipe_file: Callable[..., Path], tmp_path: Path) -> None:
     recipe = recipe_file(
         ('name = "ba2motif"', 'name = "mine"'),
         ('summary = "House or', f"notes = '{MEAN} notes'\nsummary = '{MEAN} House or"),
@@ -204,7 +204,7 @@ def test_a_damaged_build_gets_no_page(small_build: Path) -> None:
     assert not (small_build / "report.html").exists()
 
 
-def test_explanations_of_others_are_shown(small_build: Path, tmp_path: Path) -> None:
+def test_explanation_files_are_shown(small_build: Path, tmp_path: Path) -> None:
     dataset = GraphXAIDataset.from_folder(small_build)
     sizes = [dataset[i].num_nodes for i in (5, 2)]
     ptr = np.array([0, sizes[0], sum(sizes)])
@@ -235,7 +235,7 @@ def test_explanations_of_others_are_shown(small_build: Path, tmp_path: Path) -> 
         write_report(small_build, [tmp_path / "beyond.safetensors"])
 
 
-def test_what_evaluate_leaves_is_shown(cli: Cli, small_build: Path, tmp_path: Path) -> None:
+def test_results_of_evaluate_are_shown(cli: Cli, small_build: Path, tmp_path: Path) -> None:
     root = small_build.parent.parent
     fast = ("--set", "epochs=1", "--threads", 1, "--out", tmp_path / "runs", "--root", root)
     rows = ("--model", "bcos-gin", "--explainer", "bcos", "--explainer", "oracle")
@@ -254,15 +254,13 @@ def test_what_evaluate_leaves_is_shown(cli: Cli, small_build: Path, tmp_path: Pa
                         ["jaccard"] for m in models])  # fmt: skip
         assert f"{mean:.3f} ±" in bcos
         shown = json.loads(Scripts(page).text["meta"])["explainers"]
-        of_models = [s["title"] for s in shown if s["model"] is not None]
+        model_titles = [s["title"] for s in shown if s["model"] is not None]
         seeds = ["bcos of bcos-gin-ba2motif", "bcos of bcos-gin-ba2motif, seed 1"]
-        assert of_models == ([] if evaluations[0].name == "table.json" else seeds)
+        assert model_titles == ([] if evaluations[0].name == "table.json" else seeds)
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "no json", '{"rows": 1, "content_sha256": "x"}'])
-def test_what_is_no_evaluation_is_refused(
-    cli: Cli, small_build: Path, tmp_path: Path, content: str
-) -> None:
+def test_other_files_are_refused(cli: Cli, small_build: Path, tmp_path: Path, content: str) -> None:
     (tmp_path / "bad.json").write_text(content)
     result = cli("report", small_build, "--evaluation", tmp_path / "bad.json")
     assert result.exit_code == 2
@@ -270,7 +268,7 @@ def test_what_is_no_evaluation_is_refused(
     assert not (small_build / "report.html").exists()
 
 
-def test_the_command_says_where_the_page_is(cli: Cli, small_build: Path, tmp_path: Path) -> None:
+def test_the_command_prints_where_the_page_is(cli: Cli, small_build: Path, tmp_path: Path) -> None:
     result = cli("report", small_build, "--explainer", "degree", "--json")
     found = json.loads(result.stdout)
     assert found == {
@@ -350,7 +348,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders | {"copy": root / "copy", "build": root / "ba2motif" / "seed-0"}
 
 
-def test_no_model_is_counted_twice_and_none_stands_for_another(
+def test_no_model_is_counted_twice_or_mistaken_for_another(
     trained: dict[str, Path], tmp_path: Path
 ) -> None:
     given = [trained[name] for name in ("first", "second", "copy")]
@@ -369,13 +367,13 @@ def test_no_model_is_counted_twice_and_none_stands_for_another(
             assert index[f"predicted_{k}"][place] == int(model(data.x, data.edge_index).argmax())
 
 
-def test_floor_and_ceiling_are_measured_once(small_build: Path) -> None:
+def test_lower_and_upper_bound_are_measured_once(small_build: Path) -> None:
     page = write_report(small_build, explainers=["random", "oracle"])
     counts = {row[0]: row[-1] for row in explainer_rows(page)}
     assert counts == {"random": "1", "oracle": "1"}
 
 
-def test_what_was_kept_of_faithfulness_is_no_hindrance(
+def test_saved_faithfulness_is_accepted_and_results_of_other_weights_refused(
     cli: Cli, trained: dict[str, Path], tmp_path: Path
 ) -> None:
     root = trained["build"].parent.parent
@@ -391,7 +389,7 @@ def test_what_was_kept_of_faithfulness_is_no_hindrance(
     shutil.copytree(trained["first"], folder)
     kept["of"]["weights_sha256"] = "0" * 64
     (folder / "evaluation.json").write_text(json.dumps(kept))
-    with pytest.raises(InputError, match="about other weights than the model's beside it"):
+    with pytest.raises(InputError, match="about other weights than the model's; evaluate it again"):
         write_report(trained["build"], [folder])
 
 
@@ -423,7 +421,7 @@ def test_a_file_with_all_test_graphs_has_a_row(trained: dict[str, Path], tmp_pat
     assert rows["best"] == rows["best (b.safetensors)"] == rows["oracle"] == "1.000"
 
 
-def test_models_are_described_where_nothing_can_be_scored(
+def test_models_are_described_with_and_without_test_scores(
     trained: dict[str, Path], tmp_path: Path
 ) -> None:
     text = write_report(trained["build"], [trained["first"]], out=tmp_path / "p.html").read_text()
@@ -433,10 +431,10 @@ def test_models_are_described_where_nothing_can_be_scored(
     folder = tmp_path / "without"
     shutil.copytree(trained["copy"], folder)
     (folder / "model.toml").write_text(plain)
-    assert "it says no scores" in write_report(trained["build"], [folder]).read_text()
+    assert "it has no test scores" in write_report(trained["build"], [folder]).read_text()
 
 
-def test_models_of_another_build_stand_beside_no_figures_of_the_paper(
+def test_models_of_another_build_are_not_compared_with_the_paper(
     pages: dict[str, Path],
 ) -> None:
     rows = {row[0]: row for row in explainer_rows(pages["dihalo"])}
@@ -444,7 +442,7 @@ def test_models_of_another_build_stand_beside_no_figures_of_the_paper(
     assert rows["bcos"][3] == rows["bcos"][5] == ""
 
 
-def test_the_command_to_build_again_is_given_only_where_it_works(
+def test_the_build_command_is_given_only_where_it_works(
     recipe_file: Callable[..., Path], pages: dict[str, Path], tmp_path: Path
 ) -> None:
     assert "graphxai-data build ba2motif --seed 0 --graphs 120" in pages["ba2motif"].read_text()
@@ -456,7 +454,7 @@ def test_the_command_to_build_again_is_given_only_where_it_works(
     assert "with this recipe (it is in <code>manifest.json</code>)" in text
 
 
-def test_nothing_of_a_build_is_overwritten(cli: Cli, small_build: Path, tmp_path: Path) -> None:
+def test_no_file_of_a_build_is_overwritten(cli: Cli, small_build: Path, tmp_path: Path) -> None:
     for out in (small_build / "manifest.json", small_build / "shard-00000.h5", tmp_path):
         before = None if out.is_dir() else out.read_bytes()
         result = cli("report", small_build, "--explainer", "degree", "--out", out)
@@ -465,7 +463,7 @@ def test_nothing_of_a_build_is_overwritten(cli: Cli, small_build: Path, tmp_path
         assert before is None or out.read_bytes() == before
 
 
-def test_an_explainer_that_is_for_no_model_is_refused(cli: Cli, tmp_path: Path) -> None:
+def test_an_explainer_that_applies_to_no_model_is_refused(cli: Cli, tmp_path: Path) -> None:
     build("ba2motif-balanced", root=tmp_path, graphs=40, rings=False)
     folder = tmp_path / "ba2motif-balanced" / "seed-0"
     result = cli("report", folder, "--explainer", "bcos")
@@ -473,7 +471,7 @@ def test_an_explainer_that_is_for_no_model_is_refused(cli: Cli, tmp_path: Path) 
     assert "explainer 'bcos' is not for 'ba2motif-balanced' with no model" in result.stderr
 
 
-def test_a_score_may_be_as_large_as_a_number_gets(trained: dict[str, Path], tmp_path: Path) -> None:
+def test_huge_scores_are_shown(trained: dict[str, Path], tmp_path: Path) -> None:
     dataset = GraphXAIDataset.from_folder(trained["build"])
     nodes = dataset[0].num_nodes
     scores = np.linspace(-1e300, 1e300, nodes)
