@@ -1,10 +1,10 @@
-"""Metrics as pure functions of arrays: of predictions, and of scores of nodes or edges.
+"""Metrics of predictions, and of scores of nodes or edges, as pure functions of arrays.
 
-Graphs differ in size, so arrays of many graphs are concatenated, and `ptr` [g+1] says where each
-begins and ends. Scores rank: of equal scores the one with the lower number comes first in a top-k,
-which says nothing here, since the nodes of every dataset are shuffled. AUROC is both strict, as the
-paper's formula has it (a tie is a miss), and tie-averaged (a tie is half a hit, as scikit-learn has
-it). Where every node, or none, is in the rationale there is nothing to rank: an error, no number.
+Arrays of many graphs are concatenated; `ptr` [g+1] says where each graph begins and ends. In a
+top-k, the first of several equal scores comes first; this is unbiased, since the nodes of every
+dataset are shuffled. AUROC is either strict, as in the paper's formula (a tie is a miss), or
+tie-averaged (a tie is half a hit, as in scikit-learn). A rationale of all nodes, or of none, is an
+error.
 """
 
 import math
@@ -24,21 +24,34 @@ Ties = Literal["strict", "average"]
 
 
 def accuracy(predicted: Labels, label: Labels) -> float:
-    """Share of the labels [g] that were predicted."""
+    """Return the share of labels [g] that were predicted.
+
+    >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]))
+    0.6666666666666666
+    """
     return float((predicted == label).mean())
 
 
 def weighted_accuracy(predicted: Labels, label: Labels) -> float:
-    """Mean over the classes that occur of the share of a class that was predicted."""
+    """Return the accuracy per class, averaged over the classes that occur.
+
+    >>> weighted_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))
+    0.75
+    >>> weighted_accuracy(np.array([0, 0, 0, 0]), np.array([0, 0, 0, 1]))
+    0.5
+    """
     counts = np.bincount(label)
     hits = np.bincount(label[predicted == label], minlength=len(counts))
     return float((hits[counts > 0] / counts[counts > 0]).mean())
 
 
 def roc_auc(score: Floats, label: Labels) -> float:
-    """Area under the ROC curve of scores [g] of class 1, ties counted half.
+    """Return the area under the ROC curve of scores [g] of class 1; ties count half.
 
-    It is nan where there is one class, or a score that is not finite.
+    It is nan if there is only one class, or a score that is not finite.
+
+    >>> roc_auc(np.array([0.1, 0.9, 0.9]), np.array([0, 1, 0]))
+    0.75
     """
     positive = label == 1
     if positive.all() or not positive.any() or not np.isfinite(score).all():
@@ -48,82 +61,102 @@ def roc_auc(score: Floats, label: Labels) -> float:
 
 
 def macro_f1(predicted: Labels, label: Labels) -> float:
-    """Mean over classes of 2 TP / (2 TP + FP + FN); a class found on neither side is left out."""
+    """Return F1 = 2 TP / (2 TP + FP + FN), averaged over classes; absent classes are left out.
+
+    >>> macro_f1(np.array([0, 0, 2]), np.array([0, 2, 2]))
+    0.6666666666666666
+    """
     classes = int(max(predicted.max(), label.max())) + 1
     hits = np.bincount(label[predicted == label], minlength=classes)
     occurrences = np.bincount(predicted, minlength=classes) + np.bincount(label, minlength=classes)
-    there = occurrences > 0
-    return float((2 * hits[there] / occurrences[there]).mean())
+    present = occurrences > 0
+    return float((2 * hits[present] / occurrences[present]).mean())
 
 
 def jaccard_at_k(scores: npt.ArrayLike, mask: npt.ArrayLike, k: int | None = None) -> float:
-    """|S ∩ G| / |S ∪ G| of the k highest scores S and the rationale G (paper, section "Metrics").
+    """Return |S ∩ G| / |S ∪ G| for the k highest scores S and the rationale G (paper, "Metrics").
 
     Args:
         scores: [n] of the nodes of one graph.
         mask: [n] bool, the rationale.
         k: size of S; that of G if None.
+
+    >>> jaccard_at_k([0.9, 0.8, 0.1, 0.0], [True, False, True, False])
+    0.3333333333333333
     """
     return float(jaccard_per_graph(*_one_graph(scores, mask, k), k)[0])
 
 
 def precision_at_k(scores: npt.ArrayLike, mask: npt.ArrayLike, k: int | None = None) -> float:
-    """Share of the k highest scores that is in the rationale; arguments as for `jaccard_at_k`."""
+    """Return the share of the k highest scores in the rationale; arguments as `jaccard_at_k`.
+
+    >>> precision_at_k([0.9, 0.8, 0.1, 0.0], [True, False, True, False])
+    0.5
+    """
     return float(precision_per_graph(*_one_graph(scores, mask, k), k)[0])
 
 
 def node_auroc(scores: npt.ArrayLike, mask: npt.ArrayLike, ties: Ties = "strict") -> float:
-    """Share of pairs (node of the rationale, other node) that the scores rank rightly.
+    """Return the share of pairs (node of the rationale, other node) in the right order.
 
     Args:
         scores: [n] of the nodes of one graph.
         mask: [n] bool, the rationale.
-        ties: "strict", a pair with equal scores is wrong (the paper's formula); "average", half
+        ties: "strict", a pair of equal scores is wrong (the paper's formula); "average", half
             right.
+
+    >>> node_auroc([0.9, 0.8, 0.8, 0.1], [True, False, True, False])
+    0.75
+    >>> node_auroc([0.9, 0.8, 0.8, 0.1], [True, False, True, False], ties="average")
+    0.875
     """
     return float(auroc_per_graph(*_one_graph(scores, mask), ties)[0])
 
 
 def jaccard_per_graph(scores: Floats, mask: Bools, ptr: Ints, k: int | None = None) -> Floats:
-    """[g] `jaccard_at_k` of every graph."""
-    hits, chosen, wanted = _top_hits(scores, mask, ptr, k)
-    found: Floats = hits / (chosen + wanted - hits)
-    return found
+    """Return `jaccard_at_k` [g] of every graph."""
+    hits, top, rationale = _top_hits(scores, mask, ptr, k)
+    jaccard: Floats = hits / (top + rationale - hits)
+    return jaccard
 
 
 def precision_per_graph(scores: Floats, mask: Bools, ptr: Ints, k: int | None = None) -> Floats:
-    """[g] `precision_at_k` of every graph."""
-    hits, chosen, _ = _top_hits(scores, mask, ptr, k)
-    found: Floats = hits / chosen
-    return found
+    """Return `precision_at_k` [g] of every graph."""
+    hits, top, _ = _top_hits(scores, mask, ptr, k)
+    precision: Floats = hits / top
+    return precision
 
 
 def auroc_per_graph(scores: Floats, mask: Bools, ptr: Ints, ties: Ties = "strict") -> Floats:
-    """[g] `node_auroc` of every graph; of a single long one, the pooled AUROC."""
+    """Return `node_auroc` [g] of every graph; with ptr = [0, N], the AUROC pooled over graphs."""
     if ties not in ("strict", "average"):
         raise InputError(f"ties: expected 'strict' or 'average', got {ties!r}")
     scores, mask = checked_scores(scores, ptr), _checked_mask(mask, ptr)
     graph = _graph_of(ptr)
     order = np.lexsort((scores, graph))
     ordered, inside, graph = scores[order], mask[order], graph[order]
-    # The rows of one graph with one score are a group; a node outranks the others in lower groups.
-    begins = np.ones(len(order), bool)
-    begins[1:] = (ordered[1:] != ordered[:-1]) | (graph[1:] != graph[:-1])
-    firsts = begins.nonzero()[0]
-    group = begins.cumsum() - 1
+    # Equal scores of a graph form a group. A node outranks the nodes of lower groups.
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (ordered[1:] != ordered[:-1]) | (graph[1:] != graph[:-1])
+    firsts = is_first.nonzero()[0]
+    group = is_first.cumsum() - 1
     others_before = np.insert((~inside).cumsum(), 0, 0)
-    of_group = others_before[np.append(firsts[1:], len(order))] - others_before[firsts]
+    tied = others_before[np.append(firsts[1:], len(order))] - others_before[firsts]
     below = others_before[firsts] - others_before[ptr[graph[firsts]]]
-    right = below + (of_group / 2 if ties == "average" else 0)
+    outranked = below + (tied / 2 if ties == "average" else 0)
     count = len(ptr) - 1
-    won = np.bincount(graph[inside], weights=right[group[inside]], minlength=count)
-    wanted = np.bincount(graph[inside], minlength=count)
-    auroc: Floats = won / (wanted * (np.diff(ptr) - wanted))
+    right = np.bincount(graph[inside], weights=outranked[group[inside]], minlength=count)
+    rationale = np.bincount(graph[inside], minlength=count)
+    auroc: Floats = right / (rationale * (np.diff(ptr) - rationale))
     return auroc
 
 
 def completeness_gap(contributions: npt.ArrayLike, logit: float, bias: float = 0.0) -> float:
-    """|Σ contributions + bias − logit|, relative to the evidence |logit − bias|, of one graph."""
+    """Return |Σ contributions + bias − logit| / |logit − bias| of one graph.
+
+    >>> completeness_gap([1.0, 2.0], logit=4.5, bias=0.5)
+    0.25
+    """
     gap = abs(float(as_array(contributions).sum()) + bias - logit)
     return gap / abs(logit - bias) if gap else 0.0
 
@@ -156,7 +189,7 @@ def plus_minus(mean: float, deviation: float, digits: int = 3) -> str:
 
 
 def checked_scores(scores: npt.ArrayLike, ptr: Ints, what: str = "scores") -> Floats:
-    """Scores [n] as floats, or an `InputError` that names the graph where they cannot be used."""
+    """Return scores [n] as floats; an `InputError` names the first graph with an unusable score."""
     array = as_array(scores)
     if array.shape != (ptr[-1],):
         raise InputError(
@@ -166,7 +199,7 @@ def checked_scores(scores: npt.ArrayLike, ptr: Ints, what: str = "scores") -> Fl
     if array.dtype.kind not in "fiub":
         raise InputError(f"{what}: expected numbers, got {array.dtype}")
     if array.dtype.kind in "iu" and len(array) and int(np.abs(array).max()) > 2**53:
-        array = np.unique(array, return_inverse=True)[1]  # floats would make ties of them
+        array = np.unique(array, return_inverse=True)[1]  # as floats, different integers would tie
     array = array.astype(np.float64)
     finite = np.isfinite(array)
     if not finite.all():
@@ -174,7 +207,7 @@ def checked_scores(scores: npt.ArrayLike, ptr: Ints, what: str = "scores") -> Fl
         graph = int(np.searchsorted(ptr, row, side="right")) - 1
         raise InputError(
             f"{what}: {array[row]} at {row - int(ptr[graph])} of graph {graph}; "
-            "expected finite numbers: say how low or high they are meant to rank"
+            "expected finite numbers; replace inf and NaN by finite scores"
         )
     return array
 
@@ -187,9 +220,9 @@ def _checked_mask(mask: npt.ArrayLike, ptr: Ints) -> Bools:
         raise InputError("mask: expected true and false, or 1 and 0, got other values")
     array = array.astype(bool)
     inside, size = _count(array, ptr), np.diff(ptr)
-    senseless = (inside == 0) | (inside == size)
-    if senseless.any():
-        graph = int(senseless.nonzero()[0][0])
+    unrankable = (inside == 0) | (inside == size)
+    if unrankable.any():
+        graph = int(unrankable.nonzero()[0][0])
         raise InputError(
             f"mask: {inside[graph]} of the {size[graph]} in graph {graph}; where all or none "
             "belong to the rationale there is nothing to rank: leave such graphs out"
@@ -200,21 +233,20 @@ def _checked_mask(mask: npt.ArrayLike, ptr: Ints) -> Bools:
 def _top_hits(
     scores: npt.ArrayLike, mask: npt.ArrayLike, ptr: Ints, k: int | None
 ) -> tuple[Ints, Ints, Ints]:
-    """Of every graph: rationale nodes among the top k, k, and size of the rationale."""
+    """Return, per graph, the rationale nodes among the top k, k, and the size of the rationale."""
     scores, mask = checked_scores(scores, ptr), _checked_mask(mask, ptr)
-    wanted = _count(mask, ptr)
-    chosen = wanted if k is None else np.minimum(k, np.diff(ptr))
-    top = top_rows(scores, ptr, chosen)
-    return _count(mask & top, ptr), chosen, wanted
+    rationale = _count(mask, ptr)
+    size = rationale if k is None else np.minimum(k, np.diff(ptr))
+    return _count(mask & top_rows(scores, ptr, size), ptr), size, rationale
 
 
 def top_rows(scores: Floats, ptr: Ints, k: Ints) -> Bools:
-    """[n] whether a score is among the k [g] highest of its graph; of equal ones, the first are."""
+    """Return [n] whether a score is among the k [g] highest of its graph; ties go to the first."""
     graph = _graph_of(ptr)
     order = np.lexsort((-scores, graph))
-    chosen = np.zeros(len(scores), bool)
-    chosen[order] = np.arange(len(order)) - ptr[graph] < k[graph]  # lexsort keeps graphs in place
-    return chosen
+    top = np.zeros(len(scores), bool)
+    top[order] = np.arange(len(order)) - ptr[graph] < k[graph]  # lexsort keeps graphs in place
+    return top
 
 
 def _graph_of(ptr: Ints) -> Ints:
@@ -242,7 +274,7 @@ def _one_graph(
 
 
 def as_array(values: Any) -> npt.NDArray[Any]:
-    """An array of what may be one already, a list, or a tensor, maybe with a gradient."""
+    """Return an array of an array, a list or a tensor, which may require a gradient."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.double() if values.is_floating_point() else values  # NumPy has no bfloat16

@@ -27,7 +27,7 @@ from graphxai_data.evaluation.score_sources import (
     select_split,
     without_answers,
 )
-from graphxai_data.evaluation.timing import time_explainer, time_function
+from graphxai_data.evaluation.timing import SINGLE_GRAPHS, time_explainer, time_function
 from graphxai_data.explain.base import check_ready
 from graphxai_data.explain.variants import chosen_variants, variants_for
 from graphxai_data.metrics import (
@@ -44,20 +44,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How explanations are measured, by `evaluate` and by `compare`.
-
-    Attributes:
-        split: whose graphs are explained; if None the split that is loaded, else "test".
-        timing: also measure how long an explanation takes.
-        faithfulness: also measure fidelity; `compare` adds curves and accuracy after retraining.
-        force: for `evaluate`, accept a model or file of another build of the dataset; for
-            `compare`, measure again what was measured before.
-        batch_size: graphs per batch of the built-in explainers.
-        device: of training; "auto" is CUDA if available, else the CPU.
-        save_scores: folder that gets an explanation file per row, or None.
-        engine: "serial" is this process; "processes", "dask" or the address of a Dask scheduler.
-        jobs: worker processes; None for all cores.
-    """
+    """How explanations are measured: the arguments of `evaluate` and `compare`, described there."""
 
     split: str | None = None
     timing: bool = False
@@ -164,7 +151,9 @@ class Evaluator:
             return time_explainer(variant, model, self.part, self.options.batch_size)
         if callable(explainer):
             run = function_of_graph(name, explainer, model)
-            return time_function(run, model, [without_answers(data) for data in self.part[:20]])
+            return time_function(
+                run, model, [without_answers(data) for data in self.part[:SINGLE_GRAPHS]]
+            )
         return {}
 
 

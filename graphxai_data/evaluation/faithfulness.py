@@ -1,7 +1,7 @@
-"""Faithfulness: what a model says without the nodes an explainer ranks highest, and of them alone.
+"""Faithfulness: what a model predicts without the highest-scored nodes, and from them alone.
 
-Ground truth says whether an explanation is plausible; these say whether the model depends on it.
-Nodes are taken out, with their edges, not set to zero: a node of zeros still counts in a sum.
+Ground truth tells whether an explanation is plausible; faithfulness, whether the model depends on
+it. Nodes are removed with their edges, not set to zero: a node of zeros still counts in a sum.
 """
 
 import copy
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.utils import subgraph
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
@@ -26,26 +27,22 @@ SPARSITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def fidelity(
-    model: nn.Module,
-    part: GraphXAIDataset,
-    scores: Floats,
-    mask: Bools,
-    batch_size: int = 64,
+    model: nn.Module, part: GraphXAIDataset, scores: Floats, mask: Bools, batch_size: int = 64
 ) -> dict[str, float]:
-    """How often the prediction changes without the top k nodes, and with nothing but them.
+    """Return how often the prediction changes without the top k nodes, and with only them.
 
     k is the size of the rationale, as for Jaccard@k. Fidelity+ is the share of graphs whose
-    predicted class changes when those nodes are taken out (high: they are necessary), fidelity− the
-    share whose class changes when only they are left (low: they suffice); the `_probability` ones
-    are the mean loss of the probability of that class. Characterisation is the harmonic mean of
-    fidelity+ and 1 − fidelity− (Amara et al., 2022).
+    predicted class changes when those nodes are removed (high: they are necessary), fidelity− the
+    share whose class changes when only they are left (low: they suffice). The `_probability`
+    columns are the mean decrease of the probability of that class. Characterisation is the harmonic
+    mean of fidelity+ and 1 − fidelity− (Amara et al., 2022).
 
     Args:
         model: in evaluation mode.
         part: the graphs.
-        scores: [N] of all their nodes.
-        mask: [N] their rationales; only the sizes of those are used.
-        batch_size: graphs at once.
+        scores: [N] of all nodes.
+        mask: [N] the rationales; only their sizes are used.
+        batch_size: graphs per batch.
     """
     check_ready(model)
     whole = class_probabilities(model, part, batch_size)
@@ -55,12 +52,13 @@ def fidelity(
     alone = class_probabilities(model, reduced(part, top), batch_size)
     plus = float((without.argmax(1) != predicted).mean())
     minus = float((alone.argmax(1) != predicted).mean())
+    sufficient = 1 - minus
     return {
         "fidelity_plus": plus,
         "fidelity_minus": minus,
-        "fidelity_plus_probability": _mean_loss(whole, without, predicted),
-        "fidelity_minus_probability": _mean_loss(whole, alone, predicted),
-        "characterisation": _harmonic(plus, 1 - minus),
+        "fidelity_plus_probability": _mean_decrease(whole, without, predicted),
+        "fidelity_minus_probability": _mean_decrease(whole, alone, predicted),
+        "characterisation": 2 * plus * sufficient / ((plus + sufficient) or 1),
     }
 
 
@@ -71,25 +69,24 @@ def sparsity_curves(
     sparsities: Sequence[float] = SPARSITIES,
     batch_size: int = 64,
 ) -> dict[str, list[float]]:
-    """Fidelity+ and − when explanations are a share 1 − sparsity of the nodes, the highest ones."""
+    """Return fidelity+ and − when an explanation is the share 1 − sparsity of highest nodes."""
     for sparsity in sparsities:
         finite_number("sparsity", sparsity, 0, 1)
     check_ready(model)
     ptr = part_pointers(part)
+    size = np.diff(ptr)
     predicted = class_probabilities(model, part, batch_size).argmax(1)
-    curves: dict[str, list[float]] = {
-        "sparsity": [float(s) for s in sparsities],
-        "fidelity_plus": [],
-        "fidelity_minus": [],
-    }
+    plus: list[float] = []
+    minus: list[float] = []
     for sparsity in sparsities:
-        size = np.diff(ptr)
         count = np.clip(np.rint((1 - sparsity) * size), 1, np.maximum(size - 1, 1))
         top = top_rows(scores, ptr, count.astype(np.int64))
-        for key, kept in (("fidelity_plus", ~top), ("fidelity_minus", top)):
-            now = class_probabilities(model, reduced(part, kept), batch_size).argmax(1)
-            curves[key].append(float((now != predicted).mean()))
-    return curves
+        for values, keep in ((plus, ~top), (minus, top)):
+            now = class_probabilities(model, reduced(part, keep), batch_size).argmax(1)
+            values.append(float((now != predicted).mean()))
+    return {
+        "sparsity": list(map(float, sparsities)), "fidelity_plus": plus, "fidelity_minus": minus,
+    }  # fmt: skip
 
 
 def retrained_accuracy(
@@ -104,26 +101,26 @@ def retrained_accuracy(
     seed: int = 0,
     batch_size: int = 64,
 ) -> float:
-    """Accuracy on test graphs with nodes taken out, after training on with such graphs.
+    """Return the accuracy on test graphs without some nodes, after fine-tuning on such graphs.
 
-    In the manner of GInX-Eval (Amara et al., 2023): a model that never saw graphs with holes may
-    fail on them for that alone. After fine-tuning on such graphs, what it still cannot do is due to
-    what was taken: the better the explainer that chose it, the lower this accuracy.
+    As in GInX-Eval (Amara et al., 2023): a model that never saw graphs with holes may fail on them
+    for that reason alone. After fine-tuning, its errors are due to what was removed: the better the
+    explainer, the lower this accuracy.
 
     Args:
-        model: fine-tuned as a copy; the one given is left as it is.
-        training: graphs to train on with.
+        model: a copy of it is fine-tuned.
+        training: graphs for fine-tuning.
         test: graphs to predict.
-        keep: [N] the nodes that are left of the training graphs, and of the test graphs.
-        loss: what the model was trained with, "ce" or "bce"; contributions are not penalised.
+        keep: [N] nodes to keep, of the training graphs and of the test graphs.
+        loss: of the model's training, "ce" or "bce"; contributions are not penalised.
         epochs: of fine-tuning.
         rate: learning rate of Adam.
-        seed: of the order of graphs, and of what the model draws.
-        batch_size: graphs at once.
+        seed: of the order of graphs, and of what the model draws at random.
+        batch_size: graphs per batch.
     """
     whole_number("epochs", epochs, 0, 10_000)
     whole_number("seed", seed, 0, MAX_SEED)
-    tuned, left = copy.deepcopy(model), reduced(test, keep[1])
+    tuned, reduced_test = copy.deepcopy(model), reduced(test, keep[1])
     device = next(tuned.parameters()).device
     with seeded(torch_seed(seed, "faithfulness/retrain")):
         optimiser = torch.optim.Adam(tuned.parameters(), lr=rate, fused=True)
@@ -135,18 +132,18 @@ def retrained_accuracy(
                 training_loss(tuned, batch.to(device), loss).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
     tuned.train(mode=False)
-    predicted = class_probabilities(tuned, left, batch_size).argmax(1)
-    return accuracy(predicted, left._data.y.numpy())
+    predicted = class_probabilities(tuned, reduced_test, batch_size).argmax(1)
+    return accuracy(predicted, reduced_test._data.y.numpy())
 
 
 def highest(scores: Floats, part: GraphXAIDataset, mask: Bools) -> Bools:
-    """[N] the nodes of each graph with the highest scores, as many as are in its rationale."""
+    """Return [N] the highest-scored nodes of each graph, as many as its rationale has."""
     ptr = part_pointers(part)
     return top_rows(scores, ptr, np.add.reduceat(mask.astype(np.int64), ptr[:-1]))
 
 
 def class_probabilities(model: nn.Module, graphs: InMemoryDataset, batch_size: int = 64) -> Floats:
-    """[g, c] softmax of a model's logits."""
+    """Return the softmax [g, c] of a model's logits."""
     device = next(model.parameters()).device
     with torch.no_grad():
         logits = [
@@ -158,38 +155,27 @@ def class_probabilities(model: nn.Module, graphs: InMemoryDataset, batch_size: i
 
 
 def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:
-    """The same graphs with some of their nodes [N], and the edges between those.
-
-    Every graph keeps a node: one that would lose all keeps its first.
-    """
+    """Return the subgraphs of the nodes to keep [N]; a graph without any keeps its first node."""
     if part.task == "node":
         raise InputError("faithfulness is measured where graphs have classes; here nodes have")
     keys = ("x", "edge_index", "edge_attr", "y")
     whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
     kept = torch.from_numpy(keep.copy())
-    left = torch.zeros(len(part), dtype=torch.int64).index_add_(0, whole.batch, kept.long())
-    kept[whole.ptr[:-1][left == 0]] = True
-    node_slices = _slices(whole.batch[kept], len(part))
-    source, target = whole.edge_index
-    edges = kept[source] & kept[target]
-    graph = whole.batch[source[edges]]
-    place = kept.cumsum(0) - 1
-    data = Data(
-        x=whole.x[kept],
-        edge_index=place[whole.edge_index[:, edges]] - node_slices[graph],
-        y=whole.y,
-    )
-    edge_slices = _slices(graph, len(part))
-    slices = {
-        "x": node_slices, "edge_index": edge_slices, "y": torch.arange(len(part) + 1),
-    }  # fmt: skip
-    if whole.edge_attr is not None:
-        data.edge_attr, slices["edge_attr"] = whole.edge_attr[edges], edge_slices
+    sizes = torch.zeros(len(part), dtype=torch.int64).index_add_(0, whole.batch, kept.long())
+    kept[whole.ptr[:-1][sizes == 0]] = True
+    edge_index, edge_attr = subgraph(kept, whole.edge_index, whole.edge_attr, relabel_nodes=True)
+    batch = whole.batch[kept]
+    edge_batch = batch[edge_index[0]]
+    nodes, edges = _slices(batch, len(part)), _slices(edge_batch, len(part))
+    data = Data(whole.x[kept], edge_index - nodes[edge_batch], edge_attr, whole.y)
+    slices = {"x": nodes, "edge_index": edges, "y": torch.arange(len(part) + 1)}
+    if edge_attr is not None:
+        slices["edge_attr"] = edges
     return _Graphs(data, slices)
 
 
 def part_pointers(part: GraphXAIDataset) -> Ints:
-    """[g+1] where the nodes of each graph of a dataset begin and end."""
+    """Return [g+1] where the nodes of each graph of a dataset begin and end."""
     ptr = part.slices["x"].numpy()
     sizes = np.diff(ptr)[np.asarray(list(part.indices()))]
     return pointers(sizes)
@@ -206,10 +192,6 @@ def _slices(graph: Tensor, graphs: int) -> Tensor:
     return torch.nn.functional.pad(counts.cumsum(0), (1, 0))
 
 
-def _mean_loss(before: Floats, after: Floats, predicted: Ints) -> float:
+def _mean_decrease(before: Floats, after: Floats, predicted: Ints) -> float:
     rows = np.arange(len(predicted))
     return float((before[rows, predicted] - after[rows, predicted]).mean())
-
-
-def _harmonic(a: float, b: float) -> float:
-    return 2 * a * b / (a + b) if a + b else 0.0

@@ -1,4 +1,4 @@
-"""A comparison of explainers as rows of text, beside what the paper has."""
+"""A comparison of explainers as rows of text, next to the paper's figures."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ FAITHFULNESS_HEADERS = (
 
 
 def table_rows(comparison: Comparison) -> list[list[str]]:
-    """A row for each explainer and model: mean ± standard deviation over seeds."""
+    """Return a row per explainer and model: mean ± standard deviation over seeds."""
     return [
         [
             *explanation_cells(row),
@@ -30,7 +30,7 @@ def table_rows(comparison: Comparison) -> list[list[str]]:
 
 
 def explanation_cells(row: dict[str, Any]) -> list[str]:
-    """The first cells of such a row, to the milliseconds a graph."""
+    """Return the first cells of such a row, up to the milliseconds per graph."""
     return [
         row["explainer"],
         row["model"],
@@ -44,7 +44,7 @@ def explanation_cells(row: dict[str, Any]) -> list[str]:
 
 
 def faithfulness_rows(comparison: Comparison) -> list[list[str]]:
-    """The same of faithfulness, for the rows where it was measured."""
+    """Return the rows of faithfulness, where it was measured."""
     keys = ("fidelity_plus", "fidelity_minus", "characterisation", "retrained_accuracy")
     return [
         [row["explainer"], row["model"], *(with_deviation(row, key) for key in keys)]
@@ -54,10 +54,10 @@ def faithfulness_rows(comparison: Comparison) -> list[list[str]]:
 
 
 def with_deviation(row: dict[str, Any], key: str) -> str:
-    """Such as "0.95 ± 0.01"; nothing where nothing was measured."""
+    """Return a value such as "0.95 ± 0.01", or "" if it was not measured."""
     return plus_minus(row.get(key, math.nan), row.get(f"{key}_std", math.nan))
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Such as "0.95"; nothing where nothing was measured."""
+    """Return a value such as "0.95", or "" if it was not measured."""
     return "" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"

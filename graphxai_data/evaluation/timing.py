@@ -1,4 +1,4 @@
-"""How long an explanation takes: after a warm-up, the median, graph by graph and in batches."""
+"""Time of an explanation: the median after a warm-up, graph by graph and in batches."""
 
 import math
 import statistics
@@ -15,13 +15,13 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.explain import explain
 from graphxai_data.explain.variants import Variant
 
-_SINGLE_GRAPHS, _BATCHES = 20, 8
-# Of slow explainers fewer are measured, but never fewer than this.
+SINGLE_GRAPHS, _BATCHES = 20, 8
+# Stop early with a slow explainer: after so many seconds, but not before so many measurements.
 _ENOUGH_SECONDS, _FEWEST = 3.0, 3
 
 
 def conditions(model: nn.Module | None) -> dict[str, Any]:
-    """What times depend on, and are told with."""
+    """Return what times depend on; it is saved with them."""
     device = "cpu" if model is None else next(model.parameters()).device.type
     return {"timed_on": device, "timed_threads": torch.get_num_threads()}
 
@@ -29,10 +29,10 @@ def conditions(model: nn.Module | None) -> dict[str, Any]:
 def time_explainer(
     variant: Variant, model: nn.Module | None, part: GraphXAIDataset, batch_size: int = 64
 ) -> dict[str, Any]:
-    """Milliseconds a graph of one of our explainers, on the first graphs of a dataset."""
+    """Return milliseconds per graph of a built-in explainer, on the first graphs of a dataset."""
     options = variant.options_for(part.manifest.load_recipe())
     device = torch.device("cpu") if model is None else next(model.parameters()).device
-    singles = [part[i].to(device) for i in range(min(_SINGLE_GRAPHS, len(part)))]
+    singles = [part[i].to(device) for i in range(min(SINGLE_GRAPHS, len(part)))]
     batches = [b.to(device) for b in islice(BatchLoader(part, batch_size), _BATCHES)]
     sizes = [b.num_graphs for b in batches]
 
@@ -40,49 +40,45 @@ def time_explainer(
         explain(model, data, method=variant.method, **options)
 
     def forward(data: Any) -> None:
-        if model is not None:
-            with torch.no_grad():
-                model(data.x, data.edge_index, data.edge_attr, data.batch)
+        with torch.no_grad():
+            model(data.x, data.edge_index, data.edge_attr, data.batch)  # type: ignore[misc]
 
-    return {
+    times = {
         "ms_per_graph": median_milliseconds(run, singles),
         "ms_per_graph_batched": median_milliseconds(run, batches, sizes),
-        "ms_forward_batched": math.nan
-        if model is None
-        else median_milliseconds(forward, batches, sizes),
-        **conditions(model),
+        "ms_forward_batched": math.nan,
     }
+    if model is not None:
+        times["ms_forward_batched"] = median_milliseconds(forward, batches, sizes)
+    return times | conditions(model)
 
 
 def time_function(
     function: Callable[[Any], Any], model: nn.Module | None, graphs: Sequence[Any]
 ) -> dict[str, Any]:
-    """Milliseconds a graph of a function of one graph."""
-    return {
-        "ms_per_graph": median_milliseconds(function, graphs[:_SINGLE_GRAPHS]),
-        **conditions(model),
-    }
+    """Return milliseconds per graph of a function of one graph."""
+    return {"ms_per_graph": median_milliseconds(function, graphs)} | conditions(model)
 
 
 def median_milliseconds(
     run: Callable[[Any], Any], items: Sequence[Any], graphs: Sequence[int] | None = None
 ) -> float:
-    """Median time of `run` on an item, by its number of graphs."""
-    run(items[0])  # warm-up: what is compiled or allocated at first use
-    taken = []
+    """Return the median time of `run` on an item, divided by the item's number of graphs."""
+    run(items[0])  # warm-up: some things are compiled or allocated at first use
+    times = []
     begin = time.perf_counter()
     for i, item in enumerate(items):
-        _finish()
+        _synchronise()
         start = time.perf_counter()
         run(item)
-        _finish()
-        taken.append((time.perf_counter() - start) * 1000 / (graphs[i] if graphs else 1))
-        if len(taken) >= _FEWEST and time.perf_counter() - begin > _ENOUGH_SECONDS:
+        _synchronise()
+        times.append((time.perf_counter() - start) * 1000 / (graphs[i] if graphs else 1))
+        if len(times) >= _FEWEST and time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
-    return statistics.median(taken)
+    return statistics.median(times)
 
 
-def _finish() -> None:
-    """Wait for what a GPU still has to do."""
+def _synchronise() -> None:
+    """Wait until the GPU has finished."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
