@@ -25,7 +25,7 @@ from graphxai_data.errors import InputError, known_name, whole_number
 from graphxai_data.evaluation.evaluate import Options, Row
 from graphxai_data.evaluation.study import ModelTask, Study, without_nan
 from graphxai_data.evaluation.workers import run_tasks
-from graphxai_data.explain.variants import VARIANTS, Variant, chosen_variants, variants_for
+from graphxai_data.explain.variants import VARIANTS, Variant, select_variants, variants_for
 from graphxai_data.files.disk import explained_disk_errors
 from graphxai_data.metrics import mean_and_deviation
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
@@ -195,8 +195,8 @@ def sweep(
     Returns:
         A row per value and seed.
     """
-    if len(chosen_variants(explainer)) != 1:
-        names = ", ".join(variant.name for variant in chosen_variants(explainer))
+    if len(select_variants(explainer)) != 1:
+        names = ", ".join(variant.name for variant in select_variants(explainer))
         raise InputError(f"explainer: expected one row, got '{explainer}', which is {names}")
     values = list(dict.fromkeys(values))  # 1 and 1.0 are the same value
     settings = [{**(changes or {}), key: value} for value in values]
@@ -226,7 +226,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
 
 def _without_model(dataset: GraphXAIDataset, explainers: Sequence[str]) -> list[Variant]:
     """Return the selected explainers that look at no model: the floor and the ceiling."""
-    selected = chosen_variants(explainers)
+    selected = select_variants(explainers)
     return [v for v in variants_for(None, dataset.manifest.load_recipe()) if v in selected]
 
 
@@ -241,7 +241,7 @@ def _plan(
     """Return the explainers of each model; an `InputError` if a model or an explainer has none."""
     names = usual_models(dataset) if models is None else models
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-    selected, recipe = chosen_variants(explainers), dataset.manifest.load_recipe()
+    selected, recipe = select_variants(explainers), dataset.manifest.load_recipe()
     floor = _without_model(dataset, explainers)
     plan = {}
     for name in names:

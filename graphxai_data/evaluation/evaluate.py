@@ -29,7 +29,7 @@ from graphxai_data.evaluation.score_sources import (
 )
 from graphxai_data.evaluation.timing import SINGLE_GRAPHS, time_explainer, time_function
 from graphxai_data.explain.base import check_ready
-from graphxai_data.explain.variants import chosen_variants, variants_for
+from graphxai_data.explain.variants import select_variants, variants_for
 from graphxai_data.metrics import (
     auroc_per_graph,
     checked_scores,
@@ -115,7 +115,7 @@ def _built_in(
 ) -> dict[str, str]:
     """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
     names = [names] if isinstance(names, str) else list(names)
-    variants = chosen_variants(names)
+    variants = select_variants(names)
     if "all" in names:
         recipe = dataset.manifest.load_recipe()
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
@@ -147,7 +147,7 @@ class Evaluator:
     def time(self, name: str, explainer: Explainer, model: nn.Module | None) -> Row:
         """Return how long an explanation takes; nothing for scores that were made before."""
         if is_variant(explainer):
-            (variant,) = chosen_variants(str(explainer))
+            (variant,) = select_variants(str(explainer))
             return time_explainer(variant, model, self.part, self.options.batch_size)
         if callable(explainer):
             run = function_of_graph(name, explainer, model)

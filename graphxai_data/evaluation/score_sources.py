@@ -17,7 +17,7 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile, is_score_file
-from graphxai_data.explain.variants import Variant, chosen_variants, kind_of
+from graphxai_data.explain.variants import Variant, kind_of, select_variants
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.metrics import Bools, Floats, Ints, as_array, checked_scores
@@ -145,7 +145,7 @@ def is_variant(explainer: object) -> bool:
 
 def _variant_for(name: str, model: nn.Module | None) -> Variant:
     """Return the one variant of this name; an `InputError` if it cannot explain the model."""
-    variant, *others = chosen_variants(name)
+    variant, *others = select_variants(name)
     if others:
         names = ", ".join(v.name for v in (variant, *others))
         raise InputError(f"explainer '{name}' has several rows; choose one of {names}")

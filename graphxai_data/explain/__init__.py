@@ -1,4 +1,4 @@
-"""Explainers: each gives scores of nodes, and maybe of features and edges, for a batch of graphs.
+"""Explainers: each scores the nodes, and maybe the features and edges, of a batch of graphs.
 
 `explain(model, batch)` is the contribution map of a B-cos model; `method` names other explainers.
 """
@@ -20,8 +20,8 @@ from graphxai_data.explain.base import (
     Inputs,
     Row,
     check_ready,
-    explained_outputs,
     nodes_from_edges,
+    values_and_targets,
 )
 from graphxai_data.explain.bcos import BcosExplainer, all_contribution_maps, contribution_map
 from graphxai_data.explain.gnn_explainer import gnn_explainer
@@ -46,7 +46,7 @@ __all__ = [
     "nodes_from_edges",
 ]
 
-_OF_MODELS: dict[str, Callable[..., Explanation]] = {
+_MODEL_METHODS: dict[str, Callable[..., Explanation]] = {
     "bcos": contribution_map,
     "integrated-gradients": integrated_gradients,
     "gnn-explainer": gnn_explainer,
@@ -54,14 +54,14 @@ _OF_MODELS: dict[str, Callable[..., Explanation]] = {
     "saliency": saliency,
     "input-x-gradient": input_x_gradient,
 }
-_OF_GRAPHS: dict[str, Callable[..., Tensor]] = {
+_GRAPH_METHODS: dict[str, Callable[..., Tensor]] = {
     "random": random_scores,
     "degree": degree,
     "feature-norm": feature_norm,
     "intensity": intensity,
     "halogen-closeness": halogen_closeness,
 }
-METHODS = (*_OF_MODELS, *_OF_GRAPHS, "oracle")
+METHODS = (*_MODEL_METHODS, *_GRAPH_METHODS, "oracle")
 
 
 def explain(
@@ -74,15 +74,16 @@ def explain(
     node: int | None = None,
     **options: Any,
 ) -> Explanation:
-    """Explain what a model makes of some graphs.
+    """Explain the outputs of a model for some graphs.
 
     Args:
         model: in evaluation mode; may be None for methods that look at no model.
-        data: a PyG `Data`, or a `Batch` of many: all are explained at once.
-        target: the class to explain, one for all graphs or [g] one each; the predicted one if None.
+        data: a PyG `Data`, or a `Batch` of many, which are explained at once.
+        target: the class to explain, one for all graphs or [g] one per graph; if None, the
+            predicted class.
         method: one of `METHODS`.
-        row: "logit", the target's; or "contrast", how far it is above the mean of the others.
-        node: of a node-level model, the node whose output is explained; `data` is one graph then.
+        row: "logit" of the target, or "contrast", its difference to the mean of the other logits.
+        node: the node whose output is explained, for node-level models; then `data` is one graph.
         options: of the method, such as `fold_edges` (bcos), `steps`, `absolute`
             (integrated-gradients), `epochs`, `edge_to_node`, `seed` (gnn-explainer).
     """
@@ -93,29 +94,29 @@ def explain(
     if model is not None:
         check_ready(model)
         inputs.check_fits(model)
-    function: Callable[..., Any] | None = _OF_MODELS.get(name) or _OF_GRAPHS.get(name)
+    function: Callable[..., Any] | None = _MODEL_METHODS.get(name) or _GRAPH_METHODS.get(name)
     _check_options(name, function, options)
-    if name in _OF_MODELS:
+    if name in _MODEL_METHODS:
         if model is None:
             raise InputError(
                 f"'{name}' explains a model, got none; methods that need none: "
-                f"{', '.join((*_OF_GRAPHS, 'oracle'))}"
+                f"{', '.join((*_GRAPH_METHODS, 'oracle'))}"
             )
-        found = _OF_MODELS[name](model, inputs, target, row=row, **options)
-        return replace(found, data=data)
-    scores = _mask_of(data) if function is None else function(inputs, **options)
-    value = chosen = None
+        explanation = _MODEL_METHODS[name](model, inputs, target, row=row, **options)
+        return replace(explanation, data=data)
+    scores = _ground_truth(data) if function is None else function(inputs, **options)
+    value = classes = None
     if model is not None:
-        value, chosen = explained_outputs(model, inputs, target, row)
-    return replace(inputs.explained(scores, value, chosen), data=data)
+        value, classes = values_and_targets(model, inputs, target, row)
+    return replace(inputs.explanation(scores, value, classes), data=data)
 
 
 def _check_options(name: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> None:
     if function is None:
         known: list[str] = []
     else:
-        taken = ("model", "inputs", "target", "row")
-        known = [key for key in inspect.signature(function).parameters if key not in taken]
+        arguments = inspect.signature(function).parameters
+        known = [key for key in arguments if key not in ("model", "inputs", "target", "row")]
     for key in options:
         if key not in known:
             raise InputError(f"'{name}' has no option '{key}'; {nearest(key, known)}")
@@ -123,7 +124,7 @@ def _check_options(name: str, function: Callable[..., Any] | None, options: dict
         raise InputError("'halogen-closeness' needs atoms, the element of each column of x")
 
 
-def _mask_of(data: Any) -> Tensor:
+def _ground_truth(data: Any) -> Tensor:
     mask = getattr(data, "node_mask", None)
     if mask is None:
         raise InputError("'oracle' is the ground truth; these graphs have no node_mask")

@@ -1,4 +1,4 @@
-"""GSAT's attention as an explanation: scores of edges, and of nodes by a named rule."""
+"""GSAT's attention as an explanation: scores of edges, and of nodes by a rule."""
 
 import torch
 from torch import Tensor, nn
@@ -9,9 +9,9 @@ from graphxai_data.explain.base import (
     Inputs,
     Row,
     Rule,
-    chosen_target,
     explained_value,
     nodes_from_edges,
+    target_classes,
 )
 from graphxai_data.nn.gsat import GSAT
 
@@ -23,14 +23,14 @@ def attention(
     row: Row = "logit",
     edge_to_node: Rule = "mean",
 ) -> Explanation:
-    """The attention [m] behind a prediction; it is the same for all classes.
+    """Return the attention [m] behind a prediction, which is the same for all classes.
 
     Args:
         model: a GSAT.
         inputs: the graphs.
-        target: which class is named as explained; the predicted one if None.
-        row: which value is named as explained.
-        edge_to_node: how edges make the scores of nodes.
+        target: the class recorded as explained; the predicted one if None.
+        row: the value recorded as explained.
+        edge_to_node: how the score of a node is computed from those of its edges.
     """
     if not isinstance(model, GSAT):
         raise InputError(
@@ -38,9 +38,12 @@ def attention(
             "use another method"
         )
     with torch.no_grad():
-        found = model.attend(inputs.x, inputs.edge_index, inputs.edge_attr, inputs.batch)
-    logits = found.logits if inputs.node is None else found.logits[[inputs.node]]
-    chosen = chosen_target(logits, target)
-    value = explained_value(logits, chosen, row)
-    nodes = nodes_from_edges(found.attention, inputs.edge_index, len(inputs.x), edge_to_node)
-    return inputs.explained(nodes, value, chosen, edges=found.attention)
+        logits, scores, _ = model.attend(
+            inputs.x, inputs.edge_index, inputs.edge_attr, inputs.batch
+        )
+    if inputs.node is not None:
+        logits = logits[[inputs.node]]
+    classes = target_classes(logits, target)
+    value = explained_value(logits, classes, row)
+    nodes = nodes_from_edges(scores, inputs.edge_index, len(inputs.x), edge_to_node)
+    return inputs.explanation(nodes, value, classes, edges=scores)

@@ -1,7 +1,5 @@
-"""What explainers take and give, for a whole batch of graphs at once."""
+"""The inputs and the result of explainers, for a whole batch of graphs at once."""
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -34,9 +32,9 @@ class Inputs(NamedTuple):
         edge_index: [2, m] source and target of every edge.
         edge_attr: [m, q] edge features, or None.
         batch: [n] the graph of every node.
-        graphs: how many there are.
-        ids: [g] what names the random draws of each graph: its `graph_id`, else its place.
-        node: of a node-level model, the node whose output is explained; then there is one graph.
+        graphs: number of graphs.
+        ids: [g] the `graph_id` of each graph, else its position; random draws depend on it.
+        node: the node whose output is explained, for node-level models; then there is one graph.
     """
 
     x: Tensor
@@ -49,7 +47,7 @@ class Inputs(NamedTuple):
 
     @classmethod
     def of(cls, data: Any, node: int | None = None) -> "Inputs":
-        """The inputs in a PyG `Data` or `Batch`."""
+        """Return the inputs in a PyG `Data` or `Batch`."""
         for key in ("x", "edge_index"):
             if not isinstance(getattr(data, key, None), Tensor):
                 raise InputError(
@@ -77,15 +75,15 @@ class Inputs(NamedTuple):
         return cls(x, data.edge_index, attr, batch, graphs, ids, node)
 
     def check_fits(self, model: nn.Module) -> None:
-        """An `InputError` unless types are the model's, and a node is given where it needs one."""
-        wanted = {p.dtype for p in model.parameters() if p.is_floating_point()}
-        if wanted and self.x.dtype not in wanted:
+        """Raise an `InputError` unless a model can take these inputs."""
+        dtypes = {p.dtype for p in model.parameters() if p.is_floating_point()}
+        if dtypes and self.x.dtype not in dtypes:
             raise InputError(
-                f"data: x is {self.x.dtype}, the model {wanted.pop()}; convert one of them"
+                f"data: x is {self.x.dtype}, the model {dtypes.pop()}; convert one of them"
             )
         if getattr(model, "level", "graph") == "graph":
             if self.node is not None:
-                raise InputError("this model has one output a graph: there is no node to choose")
+                raise InputError("this model has one output per graph: there is no node to choose")
             return
         if self.node is None or self.graphs > 1:
             raise InputError("this model has an output for each node: give one graph, and a node")
@@ -93,10 +91,10 @@ class Inputs(NamedTuple):
 
     @property
     def edge_graph(self) -> Tensor:
-        """[m] the graph of every edge."""
+        """Return [m] the graph of every edge."""
         return self.batch.index_select(0, self.edge_index[0])
 
-    def explained(
+    def explanation(
         self,
         nodes: Tensor,
         value: Tensor | None,
@@ -106,21 +104,17 @@ class Inputs(NamedTuple):
         edges: Tensor | None = None,
         bias: float | Tensor = 0.0,
     ) -> "Explanation":
-        """An `Explanation` of these graphs; `value` and `target` are None without a model."""
-        of_graphs = None if value is None else torch.as_tensor(bias).to(value).expand_as(value)
+        """Return an `Explanation` of these graphs; without a model, value and target are None."""
+        biases = None if value is None else torch.as_tensor(bias).to(value).expand_as(value)
         return Explanation(
-            nodes, features, edges, of_graphs, value, target, self.batch, self.edge_graph
+            nodes, features, edges, biases, value, target, self.batch, self.edge_graph
         )
 
-    def logits(self, model: nn.Module, **changed: Any) -> Tensor:
-        """[g, c] of a model, with some of the inputs changed, or an `edge_weight` [m].
-
-        Of a node-level model [1, c], those of the node.
-        """
-        weight = changed.pop("edge_weight", None)
-        now = self._replace(**changed)
-        options = {} if weight is None else {"edge_weight": weight}
-        logits: Tensor = model(now.x, now.edge_index, now.edge_attr, now.batch, **options)
+    def logits(self, model: nn.Module, edge_weight: Tensor | None = None, **changes: Any) -> Tensor:
+        """Return the logits [g, c] of a model, or [1, c] of the node, with some inputs changed."""
+        x, edge_index, edge_attr, batch, *_ = self._replace(**changes)
+        options = {} if edge_weight is None else {"edge_weight": edge_weight}
+        logits: Tensor = model(x, edge_index, edge_attr, batch, **options)
         return logits if self.node is None else logits[[self.node]]
 
 
@@ -128,18 +122,18 @@ class Inputs(NamedTuple):
 class Explanation:
     """Scores of all nodes of a batch, and maybe of their features and edges: higher counts more.
 
-    For B-cos, `node_scores` and `edge_scores` of a graph and its `bias` add up to its `logit`.
+    For B-cos, the node scores, edge scores and `bias` of a graph add up to its `logit`.
 
     Attributes:
         node_scores: [n].
-        feature_scores: [n, p], None for explainers that do not tell features apart.
-        edge_scores: [m], None where edges carry nothing of their own.
+        feature_scores: [n, p], None for explainers that do not score features.
+        edge_scores: [m], None for explainers and models that do not score edges.
         bias: [g] the part of `logit` that no input accounts for; None without a model.
-        logit: [g] the value explained: of the target, or its contrast; None without a model.
-        target: [g] the class explained; None without a model.
+        logit: [g] the explained value: logit or contrast of the target; None without a model.
+        target: [g] the explained class; None without a model.
         batch: [n] the graph of every node.
         edge_graph: [m] the graph of every edge.
-        data: the graphs that are explained, for `draw`.
+        data: the explained graphs, for `draw`.
     """
 
     node_scores: Tensor
@@ -154,42 +148,43 @@ class Explanation:
 
     @cached_property
     def graphs(self) -> int:
-        """Number of graphs."""
+        """Return the number of graphs."""
         if self.target is not None:
             return len(self.target)
         return int(self.batch.max()) + 1
 
     @cached_property
     def node_sums(self) -> Tensor:
-        """[g] sum of the node scores of each graph."""
+        """Return [g] the sum of the node scores of each graph."""
         return sum_per_graph(self.node_scores.unsqueeze(1), self.batch, self.graphs).squeeze(1)
 
     @cached_property
     def edge_sums(self) -> Tensor:
-        """[g] sum of the edge scores of each graph."""
+        """Return [g] the sum of the edge scores of each graph."""
         if self.edge_scores is None:
             return torch.zeros_like(self.node_sums)
         return sum_per_graph(self.edge_scores.unsqueeze(1), self.edge_graph, self.graphs).squeeze(1)
 
     def completeness_gap(self) -> Tensor:
-        """[g] |Σ node + Σ edge scores + bias − logit|, relative to the evidence |logit − bias|.
+        """Return [g] |Σ node + Σ edge scores + bias − logit|, relative to |logit − bias|.
 
-        Only what claims to add up has a small one: B-cos maps, and integrated gradients nearly.
+        It is small only for scores that are meant to add up to the logit: those of B-cos and, with
+        the error of a sum instead of an integral, integrated gradients.
         """
         if self.logit is None or self.bias is None:
-            raise InputError("completeness is about a logit; this explanation has no model behind")
+            raise InputError("completeness is about a logit; this explanation is of no model")
         evidence = self.logit - self.bias
         gap = (self.node_sums + self.edge_sums - evidence).abs()
         return gap / evidence.abs().clamp_min(torch.finfo(evidence.dtype).tiny)
 
     def edge_share(self) -> Tensor:
-        """[g] the part of the evidence, Σ node + Σ edge scores, that edges carry; 0 without any."""
+        """Return [g] the share of edges in the evidence Σ node + Σ edge scores; 0 without any."""
         evidence = self.node_sums + self.edge_sums
         share = self.edge_sums / evidence
         return torch.where(evidence == 0, torch.zeros_like(share), share)
 
     def folded(self, edge_index: Tensor) -> "Explanation":
-        """Edge scores given to nodes, half to either end; sums stay as they are."""
+        """Return an explanation with each edge score given to its two nodes, half to each."""
         if self.edge_scores is None:
             return self
         half = self.edge_scores / 2
@@ -198,43 +193,44 @@ class Explanation:
         return replace(self, node_scores=nodes, edge_scores=None, feature_scores=None)
 
     def top(self, m: int) -> Tensor:
-        """[n] bool, the m nodes of each graph with the highest scores; all, if there are fewer."""
+        """Return [n] bool: the m nodes with the highest scores per graph; all if it has fewer."""
         whole_number("m", m, 1, 2**62)
         ptr = self._ptr()
-        chosen = np.minimum(m, np.diff(ptr))
-        return self._flags(top_rows(self._sortable(), ptr, chosen))
+        counts = np.minimum(m, np.diff(ptr))
+        return self._flags(top_rows(self._float_scores(), ptr, counts))
 
     def smallest_set(self, fraction: float) -> Tensor:
-        """[n] bool, as few nodes of each graph as bring `fraction` of the response together.
+        """Return [n] bool: the fewest nodes per graph that make up `fraction` of the response.
 
         The response is the evidence in nodes, Σ node scores (paper, "Explanatory subgraphs from
-        contribution maps"): without the bias, and without what additive edges carry unless it is
-        folded. Where it is not positive, no set of nodes speaks for it: all are taken.
+        contribution maps"): without the bias, and without the scores of additive edges unless they
+        are folded. Where it is not positive, no set of nodes makes it up, and all are returned.
         """
         finite_number("fraction", fraction, 0, 1)
-        ptr, scores = self._ptr(), self._sortable()
-        chosen = np.ones(len(scores), bool)
-        for first, last in pairwise(ptr):  # by itself, so that its sums do not depend on others
-            of_graph = scores[first:last]
-            response = of_graph.sum()
+        ptr, scores = self._ptr(), self._float_scores()
+        selected = np.ones(len(scores), bool)
+        # One graph at a time, so that the rounding of its sums does not depend on the others.
+        for first, last in pairwise(ptr):
+            graph_scores = scores[first:last]
+            response = graph_scores.sum()
             if response <= 0:
                 continue
-            order = np.argsort(-of_graph, kind="stable")
-            before = np.insert(of_graph[order].cumsum(), 0, 0.0)[:-1]
-            needed = (before <= fraction * response) & (of_graph[order] > 0)
-            chosen[first:last][order] = needed
-        return self._flags(chosen)
+            order = np.argsort(-graph_scores, kind="stable")
+            sum_before = np.insert(graph_scores[order].cumsum(), 0, 0.0)[:-1]
+            needed = (sum_before <= fraction * response) & (graph_scores[order] > 0)
+            selected[first:last][order] = needed
+        return self._flags(selected)
 
     def draw(self, i: int = 0) -> "Figure":
-        """A figure of graph i of the batch: its rationale, if known, beside the scores of nodes.
+        """Return a figure of graph i of the batch: its rationale, if known, and its node scores.
 
-        Red speaks for the class that is explained, blue against it.
+        Red nodes speak for the explained class, blue ones against it.
         """
         from graphxai_data.drawing.graphs import drawing
 
         whole_number("i", i, 0, self.graphs - 1)
         if self.data is None:
-            raise InputError("this explanation knows no graph to draw; take the one of `explain`")
+            raise InputError("this explanation has no graph to draw; use the result of `explain`")
         graph = self.data[i] if isinstance(self.data, Batch) else self.data
         scores = self.node_scores[self.batch == i].detach()
         title = "scores" if self.target is None else f"for class {int(self.target[i])}"
@@ -246,21 +242,21 @@ class Explanation:
         counts = torch.bincount(self.batch, minlength=self.graphs)
         return pointers(counts.cpu().numpy())
 
-    def _sortable(self) -> Any:
+    def _float_scores(self) -> Any:
         return self.node_scores.detach().cpu().numpy().astype(np.float64)
 
-    def _flags(self, chosen: Any) -> Tensor:
-        return torch.from_numpy(chosen).to(self.batch.device)
+    def _flags(self, selected: Any) -> Tensor:
+        return torch.from_numpy(selected).to(self.batch.device)
 
 
 def nodes_from_edges(edge_scores: Tensor, edge_index: Tensor, nodes: int, rule: Rule) -> Tensor:
-    """[n] scores of nodes from those of the edges at them, whichever their direction.
+    """Return [n] scores of nodes from those of their edges, incoming and outgoing.
 
     Args:
         edge_scores: [m].
         edge_index: [2, m].
-        nodes: number of nodes; one without edges has score 0.
-        rule: "mean", "max" or "sum" over the edges at a node.
+        nodes: number of nodes; a node without edges has score 0.
+        rule: "mean", "max" or "sum" over the edges of a node.
     """
     if rule not in RULES:
         raise InputError(f"rule: expected one of {', '.join(RULES)}, got {rule!r}")
@@ -270,62 +266,59 @@ def nodes_from_edges(edge_scores: Tensor, edge_index: Tensor, nodes: int, rule: 
     return zeros.scatter_reduce(0, ends, edge_scores.repeat(2), reduce, include_self=False)
 
 
-def chosen_target(logits: Tensor, target: int | Tensor | None) -> Tensor:
-    """[g] the class to explain: the one given, for all or for each graph, or the predicted one."""
+def target_classes(logits: Tensor, target: int | Tensor | None) -> Tensor:
+    """Return [g] the classes to explain: `target` for all or per graph, or the predicted ones."""
     if target is None:
         return logits.argmax(dim=1)
     try:
-        given = torch.as_tensor(target, device=logits.device)
+        classes = torch.as_tensor(target, device=logits.device)
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"target: expected a class, or one a graph, got {target!r}") from None
-    if given.is_floating_point() or given.dtype == torch.bool or given.ndim > 1:
-        raise InputError(f"target: expected a class, or one a graph, got {target!r}")
-    if given.ndim and len(given) != len(logits):
-        raise InputError(f"target: expected {len(logits)} classes, one a graph, got {len(given)}")
-    if bool(((given < 0) | (given >= logits.shape[1])).any()):
+        raise InputError(f"target: expected a class, or one per graph, got {target!r}") from None
+    if classes.is_floating_point() or classes.dtype == torch.bool or classes.ndim > 1:
+        raise InputError(f"target: expected a class, or one per graph, got {target!r}")
+    if classes.ndim and len(classes) != len(logits):
+        raise InputError(
+            f"target: expected {len(logits)} classes, one per graph, got {len(classes)}"
+        )
+    if bool(((classes < 0) | (classes >= logits.shape[1])).any()):
         raise InputError(f"target: expected a class from 0 to {logits.shape[1] - 1}, got {target}")
-    return given.expand(len(logits)).to(torch.int64)
+    return classes.expand(len(logits)).to(torch.int64)
 
 
 def explained_value(logits: Tensor, target: Tensor, row: Row) -> Tensor:
-    """[g] the logit of the target, or how far it is above the mean of the others.
+    """Return [g] the logit of the target, or its difference to the mean of the other logits.
 
-    With cross-entropy a shift common to all logits is not determined by training, and so is no
-    single one of them; their contrast is. With one logit there is nothing to contrast.
+    Cross-entropy does not determine a shift common to all logits, and so no single logit, but it
+    does determine their contrast.
     """
     if row not in ROWS:
         raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
-    of_target = logits.gather(1, target.unsqueeze(1)).squeeze(1)
+    logit = logits.gather(1, target.unsqueeze(1)).squeeze(1)
     if row == "logit":
-        return of_target
+        return logit
     if logits.shape[1] < 2:
         raise InputError("row: 'contrast' needs at least two classes, got 1; use 'logit'")
-    return of_target - (logits.sum(dim=1) - of_target) / (logits.shape[1] - 1)
+    return logit - (logits.sum(dim=1) - logit) / (logits.shape[1] - 1)
 
 
-def explained_outputs(
+def values_and_targets(
     model: nn.Module, inputs: Inputs, target: int | Tensor | None, row: Row
 ) -> tuple[Tensor, Tensor]:
-    """[g] the values that are explained, and [g] the classes they are of."""
+    """Return [g] the explained values and [g] their classes."""
     with torch.no_grad():
         logits = inputs.logits(model)
-    chosen = chosen_target(logits, target)
-    return explained_value(logits, chosen, row), chosen
+    classes = target_classes(logits, target)
+    return explained_value(logits, classes, row), classes
 
 
 def disclosed_bias(model: nn.Module, row: Row) -> float:
-    """What the model adds to every logit whatever the input; a contrast is without it."""
+    """Return the constant that the model adds to every logit; a contrast does not contain it."""
     return float(getattr(model, "logit_bias", 0.0)) if row == "logit" else 0.0
 
 
 def check_ready(model: nn.Module) -> None:
-    """An `InputError` unless a model is one, and in evaluation mode."""
+    """Raise an `InputError` unless the model is a torch module in evaluation mode."""
     if not isinstance(model, nn.Module):
         raise InputError(f"model: expected a torch module, got {type(model).__name__}")
     if any(module.training for module in model.modules()):
         raise InputError("model: in training mode, where dropout is random; call `eval` on it")
-
-
-def takes(function: Callable[..., Any], argument: str) -> bool:
-    """Whether a function has an argument of this name."""
-    return argument in inspect.signature(function).parameters

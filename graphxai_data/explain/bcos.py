@@ -1,8 +1,8 @@
 """B-cos contribution maps: one forward and one backward pass for a whole batch.
 
 M* = W*(X, A) ⊙ x (paper, equations 7 and 9): inside `explanation_mode` the gradient of an output is
-its row of W*, the product of the dynamic weights of all layers. Node features and, where the model
-adds edge features to messages, edges share the logit out between them.
+its row of W*, the product of the dynamic weights of all layers. The contributions of node features
+and, where the model adds edge features to messages, of edges add up to the logit.
 """
 
 from typing import Any
@@ -20,9 +20,9 @@ from graphxai_data.explain.base import (
     Inputs,
     Row,
     check_ready,
-    chosen_target,
     disclosed_bias,
     explained_value,
+    target_classes,
 )
 from graphxai_data.nn.bcos import DynamicLinear, explanation_mode
 
@@ -34,41 +34,41 @@ def contribution_map(
     row: Row = "logit",
     fold_edges: bool = False,
 ) -> Explanation:
-    """The contribution map of one output a graph.
+    """Return the contribution map of one output per graph.
 
     Args:
         model: of B-cos layers, such as `BcosGIN`.
         inputs: the graphs.
-        target: class to explain, one for all or one a graph; the predicted one if None.
+        target: class to explain, one for all or one per graph; the predicted one if None.
         row: the target's logit, or its contrast to the mean of the others.
-        fold_edges: give what edges carry to the nodes at their ends, half to each.
+        fold_edges: give the contribution of each edge to its two nodes, half to each.
     """
-    with explanation_mode(_bcos(model)), torch.enable_grad():
+    with explanation_mode(_checked(model)), torch.enable_grad():
         leaves, logits = _forward(model, inputs)
-        chosen = chosen_target(logits, target)
-        value = explained_value(logits, chosen, row)
-        found = _map(value, leaves, inputs, chosen, disclosed_bias(model, row))
-    return found.folded(inputs.edge_index) if fold_edges else found
+        classes = target_classes(logits, target)
+        value = explained_value(logits, classes, row)
+        explanation = _map(value, leaves, inputs, classes, disclosed_bias(model, row))
+    return explanation.folded(inputs.edge_index) if fold_edges else explanation
 
 
 def all_contribution_maps(
     model: nn.Module, data: Any, row: Row = "logit", node: int | None = None
 ) -> list[Explanation]:
-    """The contribution map of every class, from one forward pass and a backward pass each.
+    """Return the contribution map of every class, from one forward and one backward pass per class.
 
     Arguments as for `explain`.
     """
     inputs = Inputs.of(data, node)
     check_ready(model)
     inputs.check_fits(model)
-    with explanation_mode(_bcos(model)), torch.enable_grad():
+    with explanation_mode(_checked(model)), torch.enable_grad():
         leaves, logits = _forward(model, inputs)
         bias = disclosed_bias(model, row)
         maps = []
         for number in range(logits.shape[1]):
-            chosen = chosen_target(logits, number)
-            value = explained_value(logits, chosen, row)
-            maps.append(_map(value, leaves, inputs, chosen, bias, keep=True))
+            classes = target_classes(logits, number)
+            value = explained_value(logits, classes, row)
+            maps.append(_map(value, leaves, inputs, classes, bias, keep_graph=True))
         return maps
 
 
@@ -76,8 +76,8 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     """Contribution maps for PyG's `Explainer`.
 
     `Explainer(model, BcosExplainer(), explanation_type="model", node_mask_type="attributes",
-    edge_mask_type=None, model_config=…)` gives `node_mask` [n, p], the contribution of every node
-    feature; with node_mask_type="object" [n, 1]; with edge_mask_type="object" also those of edges.
+    edge_mask_type=None, model_config=…)` gives `node_mask` [n, p], the contributions of all node
+    features; with node_mask_type="object" [n, 1]; with edge_mask_type="object" edges as well.
 
     Args:
         row: the target's logit, or its contrast to the mean of the others.
@@ -99,41 +99,40 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         batch: Tensor | None = None,
         **kwargs: Any,
     ) -> PyGExplanation:
-        """The masks of PyG, filled with contributions."""
+        """Return the masks of PyG, filled with contributions."""
         if kwargs:
             raise InputError(f"unknown arguments {sorted(kwargs)}; known: edge_attr, batch, index")
         data = Data(x=x.detach(), edge_index=edge_index, edge_attr=edge_attr, batch=batch)
-        inputs = Inputs.of(data, _number(index))
+        inputs = Inputs.of(data, _single_node(index))
         inputs.check_fits(model)
         if inputs.node is not None:
             target = target[[inputs.node]]
-        found = contribution_map(model, inputs, target, self.row)
-        kind = self.explainer_config.node_mask_type
+        explanation = contribution_map(model, inputs, target, self.row)
         nodes = {
             None: None,
-            MaskType.object: found.node_scores.unsqueeze(1),
-            MaskType.attributes: found.feature_scores,
-        }[kind]
-        edges = found.edge_scores
+            MaskType.object: explanation.node_scores.unsqueeze(1),
+            MaskType.attributes: explanation.feature_scores,
+        }[self.explainer_config.node_mask_type]
+        edges = explanation.edge_scores
         if edges is None:  # nodes carry the whole logit
             edges = x.new_zeros(edge_index.shape[1])
-        wanted = self.explainer_config.edge_mask_type is not None
-        return PyGExplanation(node_mask=nodes, edge_mask=edges if wanted else None)
+        has_edge_mask = self.explainer_config.edge_mask_type is not None
+        return PyGExplanation(node_mask=nodes, edge_mask=edges if has_edge_mask else None)
 
     def supports(self) -> bool:
-        """Classification with a logit a class; masks that are not the same for all nodes."""
+        """Return whether this is classification with one logit per class and masks per node."""
         kind, mode = self.explainer_config.node_mask_type, self.model_config.mode
         multiclass = mode == ModelMode.multiclass_classification
         return bool(multiclass and kind != MaskType.common_attributes)
 
 
-def _number(index: int | Tensor | None) -> int | None:
+def _single_node(index: int | Tensor | None) -> int | None:
     if isinstance(index, Tensor) and index.numel() != 1:
         raise InputError(f"index: expected one node, got {index.tolist()}; explain one at a time")
     return None if index is None else int(index)
 
 
-def _bcos(model: nn.Module) -> nn.Module:
+def _checked(model: nn.Module) -> nn.Module:
     if not any(isinstance(module, DynamicLinear) for module in model.modules()):
         raise InputError(
             f"'bcos' explains models of B-cos layers; {type(model).__name__} has none: use "
@@ -157,15 +156,15 @@ def _map(
     inputs: Inputs,
     target: Tensor,
     bias: float,
-    keep: bool = False,
+    keep_graph: bool = False,
 ) -> Explanation:
     # Models without edge features, or with multiplicative ones, have no path from edges to logits.
-    gradients = torch.autograd.grad(value.sum(), leaves, retain_graph=keep, allow_unused=True)
+    gradients = torch.autograd.grad(value.sum(), leaves, retain_graph=keep_graph, allow_unused=True)
     features = (leaves[0] * gradients[0]).detach()
-    of_edges = None
+    edges = None
     if len(leaves) > 1 and gradients[1] is not None:
-        of_edges = (leaves[1] * gradients[1]).detach().sum(dim=1)
+        edges = (leaves[1] * gradients[1]).detach().sum(dim=1)
     nodes = features.sum(dim=1)
-    return inputs.explained(
-        nodes, value.detach(), target, features=features, edges=of_edges, bias=bias
+    return inputs.explanation(
+        nodes, value.detach(), target, features=features, edges=edges, bias=bias
     )

@@ -1,6 +1,6 @@
-"""Floor and ceiling of every table: scores that look at no model.
+"""Baselines: scores that look at no model.
 
-An explainer that does not beat the best of these has shown nothing about a dataset.
+An explainer that is not better than the best of them shows nothing on a dataset.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from graphxai_data.seeds import MAX_SEED, rng_for, uniform
 
 
 def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
-    """[n] uniform draws, those of a graph a function of seed and `graph_id`, else its place."""
+    """Return [n] uniform draws, which depend on the seed and the graph's id in `inputs` only."""
     whole_number("seed", seed, 0, MAX_SEED)
     sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).tolist()
     draws = [
@@ -28,31 +28,31 @@ def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
 
 
 def degree(inputs: Inputs) -> Tensor:
-    """[n] number of edges into a node."""
+    """Return [n] the number of edges into each node."""
     count = torch.bincount(inputs.edge_index[1], minlength=len(inputs.x))
     return count.to(inputs.x)
 
 
 def feature_norm(inputs: Inputs) -> Tensor:
-    """[n] length of a node's features."""
+    """Return [n] the Euclidean norm of each node's features."""
     norm: Tensor = torch.linalg.vector_norm(inputs.x, dim=1)
     return norm
 
 
 def intensity(inputs: Inputs) -> Tensor:
-    """[n] the first feature: of a superpixel its mean grey."""
+    """Return [n] the first feature, which is the mean grey value of a superpixel."""
     return inputs.x[:, 0]
 
 
 def halogen_closeness(inputs: Inputs, atoms: Sequence[str]) -> Tensor:
-    """[n] closeness to the nearest halogen, in bonds; of atoms equally near, carbon first.
+    """Return [n] closeness to the nearest halogen, in bonds; carbon wins among equally close atoms.
 
     Args:
         inputs: molecules with one-hot atoms.
         atoms: the element of each column of `x`.
     """
     if len(atoms) != inputs.x.shape[1]:
-        raise InputError(f"atoms: expected {inputs.x.shape[1]}, one a column, got {len(atoms)}")
+        raise InputError(f"atoms: expected {inputs.x.shape[1]}, one per column, got {len(atoms)}")
     kind = np.array(atoms)[inputs.x.argmax(dim=1).cpu().numpy()]
     source, target = inputs.edge_index.cpu().numpy()
     nodes = len(inputs.x)
@@ -60,6 +60,6 @@ def halogen_closeness(inputs: Inputs, atoms: Sequence[str]) -> Tensor:
     halogens = np.isin(kind, ("F", "Cl", "Br", "I")).nonzero()[0]
     distance = np.full(nodes, float(nodes))
     if len(halogens):
-        found = dijkstra(bonds, unweighted=True, indices=halogens, min_only=True)
-        distance = np.minimum(distance, found)  # infinite where no halogen can be reached
+        bond_counts = dijkstra(bonds, unweighted=True, indices=halogens, min_only=True)
+        distance = np.minimum(distance, bond_counts)  # infinite where there is no path
     return torch.from_numpy(0.5 * (kind == "C") - distance).to(inputs.x)

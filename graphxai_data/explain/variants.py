@@ -1,6 +1,6 @@
-"""The explainers that a table compares: what each is, and which models it is for.
+"""The explainers that a table compares, and the models that each one is for.
 
-Where a choice decides the rank of an explainer, every choice is a row of its own: which output is
+Where a choice decides the rank of an explainer, every choice has its own row: which output is
 explained, whether signs count, and how scores of edges become scores of nodes.
 """
 
@@ -28,12 +28,12 @@ class Variant:
     Attributes:
         name: of the row.
         method: for `explain`.
-        kind: of the models it is for; "none" for what looks at no model.
+        kind: the kind of models it is for; "none" for methods that look at no model.
+        what: description in one line.
         options: for `explain`.
-        rule: how edge scores become those of nodes, where the method has edge scores.
-        what: one line for people.
-        paper: the row of the paper's table that it may be; which one it is, the paper leaves open.
-        generators: the datasets it makes sense for, by their generator; all if empty.
+        rule: how edge scores become node scores, for methods with edge scores.
+        paper: the row of the paper's table that it may be; the paper does not say which.
+        generators: the generators of the datasets it makes sense for; all if empty.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Variant:
     generators: tuple[str, ...] = ()
 
     def options_for(self, recipe: Recipe, seed: int = 0) -> dict[str, Any]:
-        """Options for `explain`, with what only the dataset or the run knows."""
+        """Return the options for `explain`, with those that depend on dataset and seed."""
         options = dict(self.options)
         if self.method == "halogen-closeness":
             options["atoms"] = recipe.params.atoms
@@ -79,7 +79,7 @@ VARIANTS = (
     ),
     Variant(
         "bcos-folded", "bcos", "bcos",
-        "contribution map, what edges carry given to the nodes at their ends",
+        "contribution map, each edge's contribution given to its two nodes",
         {"fold_edges": True},
     ),
     Variant(
@@ -93,13 +93,13 @@ VARIANTS = (
     ),
     Variant(
         "integrated-gradients-contrast", "integrated-gradients", "relu",
-        "the same of the predicted logit minus the mean of the others: cross-entropy determines no "
-        "single logit",
+        "the same for the predicted logit minus the mean of the others: cross-entropy determines "
+        "no single logit",
         {"row": "contrast"}, paper="integrated-gradients",
     ),
     Variant(
         "integrated-gradients-abs", "integrated-gradients", "relu",
-        "the first, magnitudes summed", {"absolute": True}, paper="integrated-gradients",
+        "the first, with magnitudes summed", {"absolute": True}, paper="integrated-gradients",
     ),
     *_by_rule("gnn-explainer", "relu", "edge mask learned in 200 steps"),
     Variant(
@@ -123,14 +123,14 @@ VARIANTS = (
     ),
     Variant(
         "halogen-closeness", "halogen-closeness", "none",
-        "closeness to a halogen, of atoms equally near carbon first", generators=("dihalo",),
+        "closeness to a halogen; among equally close atoms, carbon first", generators=("dihalo",),
     ),
     Variant("oracle", "oracle", "none", "the ground truth itself"),
 )  # fmt: skip
 
 
 def kind_of(model: nn.Module | None) -> Kind:
-    """What kind of explainers a model is for."""
+    """Return the kind of a model, which decides the explainers that are for it."""
     if model is None:
         return "none"
     if isinstance(model, GSAT):
@@ -140,28 +140,28 @@ def kind_of(model: nn.Module | None) -> Kind:
 
 
 def variants_for(model: nn.Module | None, recipe: Recipe) -> list[Variant]:
-    """All rows that make sense for a model, None for those of no model, and a dataset."""
-    found = [
+    """Return all rows that make sense for a dataset and a model, or for no model."""
+    variants = [
         variant
         for variant in VARIANTS
         if variant.kind == kind_of(model)
         and (not variant.generators or recipe.generator in variant.generators)
     ]
-    if not (isinstance(model, BcosGINE) and model.additive):  # edges carry nothing to be folded
-        found = [variant for variant in found if not variant.options.get("fold_edges")]
-    if isinstance(model, DeepSets):  # it sees no edges to be masked
-        found = [variant for variant in found if variant.method != "gnn-explainer"]
-    return found
+    if not (isinstance(model, BcosGINE) and model.additive):  # edges contribute nothing
+        variants = [variant for variant in variants if not variant.options.get("fold_edges")]
+    if isinstance(model, DeepSets):  # the model sees no edges that could be masked
+        variants = [variant for variant in variants if variant.method != "gnn-explainer"]
+    return variants
 
 
-def chosen_variants(names: Iterable[str]) -> list[Variant]:
-    """The rows of these names; "all" is all of them, and "gsat" all of that method."""
-    chosen: list[Variant] = []
+def select_variants(names: Iterable[str]) -> list[Variant]:
+    """Return the rows of these names; "all" is every row, a method such as "gsat" all its rows."""
+    selected: list[Variant] = []
     for name in [names] if isinstance(names, str) else names:
         new = [v for v in VARIANTS if name in ("all", v.name)]
         new = new or [v for v in VARIANTS if v.method == name]
         if not new:
             known = ("all", *(v.name for v in VARIANTS))
             raise InputError(f"unknown explainer '{name}'; {nearest(name, known)}")
-        chosen += [variant for variant in new if variant not in chosen]
-    return chosen
+        selected += [variant for variant in new if variant not in selected]
+    return selected

@@ -19,7 +19,7 @@ from graphxai_data.evaluation.faithfulness import class_probabilities
 from graphxai_data.evaluation.score_sources import Scores, Truth, file_scores, variant_scores
 from graphxai_data.evaluation.study import group_by_run
 from graphxai_data.explain.files import ScoreFile
-from graphxai_data.explain.variants import Variant, chosen_variants, variants_for
+from graphxai_data.explain.variants import Variant, select_variants, variants_for
 from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import Floats, jaccard_at_k
@@ -101,7 +101,7 @@ def explained(
     given = read_evaluations(evaluations, manifest)
     if not evaluations:
         given.models = shipped_models(manifest)
-    variants = chosen_variants(explainers or _DEFAULT)
+    variants = select_variants(explainers or _DEFAULT)
     if not (given.models or given.files or manifest.statistics["rationale_nodes_mean"]):
         return Explained(table=summarise(manifest.dataset, given.rows))
     dataset = GraphXAIDataset.from_folder(folder)
@@ -185,7 +185,7 @@ class _Page:
         if not self.dataset.has_rationale:
             return
         self._explain(variants_for(None, self.recipe), None, None, "-", 0)
-        for variant in chosen_variants(_BOUNDS):
+        for variant in select_variants(_BOUNDS):
             if variant.name not in self._used and len(self.test):
                 scores = variant_scores([variant], None, self.test)[variant.name]
                 self._measure(variant.name, scores, "-", 0)

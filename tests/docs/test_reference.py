@@ -13,7 +13,7 @@ import pytest
 import graphxai_data
 from graphxai_data.cli import main
 from graphxai_data.evaluation.evaluate import evaluate
-from graphxai_data.explain.variants import chosen_variants
+from graphxai_data.explain.variants import select_variants
 from graphxai_data.generators import GENERATORS, generator_module
 from graphxai_data.graphs.layout import USUAL
 from graphxai_data.graphs.summary import Summary
@@ -137,7 +137,7 @@ def test_every_column_and_row_of_an_evaluation_is_defined(built_root: Path) -> N
     missing = [c for c in table.columns if c not in defined and not c.endswith("_probability")]
     assert not missing
     assert set(rows_of(section("metrics.md", "The rows"))) == {
-        v.name for v in chosen_variants("all")
+        v.name for v in select_variants("all")
     }
 
 

@@ -178,7 +178,7 @@ def test_a_node_level_model_is_explained_a_node_at_a_time() -> None:
             explain(model, one, **options)
     with pytest.raises(InputError, match="give one graph"):
         explain(model, data, node=0)
-    with pytest.raises(InputError, match="one output a graph: there is no node to choose"):
+    with pytest.raises(InputError, match="one output per graph: there is no node to choose"):
         explain(some_model(None), one, node=0)
 
 
@@ -200,9 +200,9 @@ def test_explaining_leaves_model_and_data_as_they_were() -> None:
     [
         ("target: expected a class from 0 to 3, got 4", {"target": 4}),
         ("target: expected a class from 0 to 3, got -1", {"target": -1}),
-        ("target: expected 2 classes, one a graph, got 3", {"target": torch.tensor([0, 1, 2])}),
-        ("target: expected a class, or one a graph, got 1.5", {"target": 1.5}),
-        ("target: expected a class, or one a graph, got 'a'", {"target": "a"}),
+        ("target: expected 2 classes, one per graph, got 3", {"target": torch.tensor([0, 1, 2])}),
+        ("target: expected a class, or one per graph, got 1.5", {"target": 1.5}),
+        ("target: expected a class, or one per graph, got 'a'", {"target": "a"}),
         ("unknown method 'bcoss'; did you mean 'bcos'?", {"method": "bcoss"}),
         ("unknown method 'None'", {"method": None}),
         ("row: expected one of logit, contrast, got 'both'", {"row": "both"}),

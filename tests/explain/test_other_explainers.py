@@ -101,7 +101,7 @@ def test_integrated_gradients_of_a_smooth_model_are_complete_whatever_is_done_at
     data = some_batch()
     found = explain(model, data, method="integrated-gradients")
     assert found.completeness_gap().max() < 1e-3
-    monkeypatch.setattr(gradients, "_NODES_AT_ONCE", 50)
+    monkeypatch.setattr(gradients, "_NODES_PER_PASS", 50)
     again = explain(model, data, method="integrated_gradients")
     torch.testing.assert_close(again.node_scores, found.node_scores)
 
@@ -207,7 +207,7 @@ def test_scores_that_look_at_no_model() -> None:
     assert torch.equal(torch.cat(alone), draws)
     assert not torch.equal(explain(None, data, method="random", seed=1).node_scores, draws)
     assert found["degree"].logit is None
-    with pytest.raises(InputError, match="no model behind"):
+    with pytest.raises(InputError, match="this explanation is of no model"):
         found["degree"].completeness_gap()
     of_model = explain(some_gin(), data, method="degree")
     assert of_model.target.shape == (3,)
@@ -226,7 +226,7 @@ def test_closeness_to_a_halogen_is_in_bonds_and_carbon_comes_first() -> None:
     assert scores.tolist() == [0, -0.5, -1.5, -3, -2, -6.5, -7]
     with pytest.raises(InputError, match="needs atoms"):
         explain(None, data, method="halogen-closeness")
-    with pytest.raises(InputError, match="atoms: expected 3, one a column, got 1"):
+    with pytest.raises(InputError, match="atoms: expected 3, one per column, got 1"):
         explain(None, data, method="halogen-closeness", atoms=["C"])
 
 
