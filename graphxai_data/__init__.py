@@ -36,30 +36,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "BA2Motif": "datasets.in_memory",
-    "BatchLoader": "datasets.loader",
-    "DiHaloBenzene": "datasets.in_memory",
-    "GraphRecord": "graphs.record",
-    "GraphXAIDataset": "datasets.in_memory",
-    "MNIST75sp": "datasets.in_memory",
-    "Manifest": "manifest",
-    "MolHIV": "datasets.in_memory",
-    "NCI1": "datasets.in_memory",
-    "Pattern": "datasets.in_memory",
-    "Recipe": "recipe",
-    "ShardReader": "graphs.shards",
-    "ShardWriter": "graphs.shards",
-    "ShardedDataset": "datasets.on_disk",
-    "StreamedDataset": "datasets.stream",
-    "build": "building.build",
-    "evaluate": "evaluation.evaluate",
+_NAMES = {
+    "building.build": "build",
+    "building.verify": "verify",
+    "datasets.in_memory": "BA2Motif DiHaloBenzene GraphXAIDataset MNIST75sp MolHIV NCI1 Pattern",
+    "datasets.loader": "BatchLoader",
+    "datasets.on_disk": "ShardedDataset",
+    "datasets.stream": "StreamedDataset",
+    "evaluation.evaluate": "evaluate",
     "explain": "explain",
-    "jaccard_at_k": "metrics",
-    "load_model": "training.checkpoint",
-    "node_auroc": "metrics",
-    "verify": "building.verify",
+    "graphs.record": "GraphRecord",
+    "graphs.shards": "ShardReader ShardWriter",
+    "manifest": "Manifest",
+    "metrics": "jaccard_at_k node_auroc",
+    "recipe": "Recipe",
+    "training.checkpoint": "load_model",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = ["__version__", *sorted(_HOME)]
 

@@ -20,7 +20,7 @@ from graphxai_data.building.finish import (
 )
 from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.staging import Order, is_whole_shard, open_staging, refuse_foreign
-from graphxai_data.building.survey import require_no_problems
+from graphxai_data.building.survey import problems_of_graphs, require_no_problems
 from graphxai_data.errors import whole_number
 from graphxai_data.files.disk import (
     explained_disk_errors,
@@ -31,7 +31,6 @@ from graphxai_data.files.disk import (
 )
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import generator_module
-from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import shard_bytes
 from graphxai_data.manifest import Manifest, shard_names
@@ -136,14 +135,6 @@ class ShardTask(NamedTuple):
         return len(self.plan.index)
 
 
-class MadeShard(NamedTuple):
-    """A finished shard, as a worker returns it."""
-
-    name: str
-    graphs: int
-    content: bytes
-
-
 def make_shards(
     staging: Path, order: Order, plan: Plan, engine: str, jobs: int, progress: Progress
 ) -> None:
@@ -153,27 +144,27 @@ def make_shards(
     what = f"building {order.recipe.name}"
     progress(done, order.graphs, what)
     jobs = min(jobs, max(len(missing), 1))
-    for shard in engines.run(make_shard, missing, engine=engine, jobs=jobs):
-        write_atomically(staging / shard.name, shard.content)
-        done += shard.graphs
+    for name, graphs, content in engines.run(make_shard, missing, engine=engine, jobs=jobs):
+        write_atomically(staging / name, content)
+        done += graphs
         progress(done, order.graphs, what)
 
 
-def make_shard(task: ShardTask) -> MadeShard:
-    """Draw and check the graphs of one shard and return its file; runs on any worker."""
-    generator, params = generator_module(task.recipe.generator), task.recipe.params
-    columns = generator.generate(params, task.plan, task.seed)
-    schema = generator.schema(params)
-    problems = check_columns(columns, schema) or generator.check(params, columns)
-    require_no_problems(problems, task.recipe.name)
+def make_shard(task: ShardTask) -> tuple[str, int, bytes]:
+    """Draw and check the graphs of one shard; runs on any worker.
+
+    Returns:
+        Name of the shard, number of graphs, and content of the file.
+    """
+    recipe, seed = task.recipe, task.seed
+    generator = generator_module(recipe.generator)
+    columns = generator.generate(recipe.params, task.plan, seed)
+    schema = generator.schema(recipe.params)
+    require_no_problems(problems_of_graphs(recipe, columns), recipe.name)
     content = shard_bytes(
-        columns,
-        schema,
-        dataset=task.recipe.name,
-        recipe_sha256=task.recipe.sha256,
-        seed=task.seed,
+        columns, schema, dataset=recipe.name, recipe_sha256=recipe.sha256, seed=seed
     )
-    return MadeShard(task.name, task.graphs, content)
+    return task.name, task.graphs, content
 
 
 def _tasks(order: Order, plan: Plan) -> Iterator[ShardTask]:

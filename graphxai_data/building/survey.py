@@ -60,9 +60,7 @@ def survey(
             part = plan.cut(first, graphs) if plan else None
             problems = _problems_of_shard(shard, recipe, seed, part, first)
             if check_graphs and not problems:
-                problems = check_columns(shard.columns, shard.schema) or generator_module(
-                    recipe.generator
-                ).check(recipe.params, shard.columns)
+                problems = problems_of_graphs(recipe, shard.columns)
             result.problems += [f"{path}: {problem}" for problem in problems]
             if not result.problems:
                 result.shards.append(shard_entry(shard))
@@ -80,6 +78,13 @@ def survey(
             recipe, result.statistics, statistics.graphs, usual_sources
         )
     return result
+
+
+def problems_of_graphs(recipe: Recipe, columns: Columns) -> list[str]:
+    """Return the graphs that break an invariant of all datasets, or else one of their own."""
+    generator, params = generator_module(recipe.generator), recipe.params
+    general: list[str] = check_columns(columns, generator.schema(params))
+    return general or generator.check(params, columns)
 
 
 def require_no_problems(problems: list[str], dataset: str, staging: Path | None = None) -> None:
