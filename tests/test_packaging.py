@@ -1,4 +1,4 @@
-"""The wheel holds all it needs: built here, installed elsewhere, used from another folder."""
+"""The wheel is complete: built here, installed elsewhere, used from another folder."""
 
 import json
 import re
@@ -56,16 +56,16 @@ def test_the_installed_wheel_lists_and_builds_from_another_folder(
     python = environment / "bin" / "python"
     install = [python, "-m", "pip", "install", "--no-deps", "--no-index", wheel]
     subprocess.run(install, check=True, capture_output=True)
-    # Of the outer environment only its dependencies are seen: a line of a .pth file adds a folder
-    # to the path, but does not run that folder's own .pth files, such as the editable install's.
+    # Only the dependencies of the outer environment are visible: a .pth file adds a folder to the
+    # path without running that folder's own .pth files, such as that of an editable install.
     (site,) = environment.glob("lib/*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     where = "import graphxai_data, sys; print(graphxai_data.__file__)"
-    found = subprocess.run([python, "-c", where], cwd=elsewhere, capture_output=True, text=True)
-    assert found.stdout.startswith(str(site)), found.stderr
+    printed = subprocess.run([python, "-c", where], cwd=elsewhere, capture_output=True, text=True)
+    assert printed.stdout.startswith(str(site)), printed.stderr
 
     command = environment / "bin" / "graphxai-data"
     listed = subprocess.run(
@@ -84,23 +84,24 @@ def test_the_installed_wheel_lists_and_builds_from_another_folder(
 @pytest.mark.slow
 def test_the_oldest_versions_allowed_give_the_same_graphs(tmp_path: Path) -> None:
     # Needs a package index. Without torch and torch-geometric, which building does not import.
-    wanted = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
-    oldest = [text.replace(">=", "==") for text in wanted if not text.startswith("torch")]
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    required = project["dependencies"]
+    oldest = [text.replace(">=", "==") for text in required if not text.startswith("torch")]
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "-q", *oldest], check=True)
     digests = tomllib.loads((CHECKOUT / "data" / "digests.toml").read_text())
     for name in offline_names():
         build = [python, "-m", "graphxai_data.cli", "build", name, "--root", tmp_path, "--json"]
-        made = subprocess.run(build, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-        assert json.loads(made.stdout)["content_sha256"] == digests[name]["content_sha256"]
+        built = subprocess.run(build, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+        assert json.loads(built.stdout)["content_sha256"] == digests[name]["content_sha256"]
 
 
 def test_every_dependency_is_pinned_in_the_constraints() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].values()
-    wanted = [*project["dependencies"], *(text for extra in extras for text in extra)]
-    names = {re.split(r"[\[<>=]", text)[0].lower() for text in wanted} - {"graphxai-data"}
+    required = [*project["dependencies"], *(text for extra in extras for text in extra)]
+    names = {re.split(r"[\[<>=]", text)[0].lower() for text in required} - {"graphxai-data"}
     pinned = {
         line.split("==")[0].lower().replace("_", "-")
         for line in (CHECKOUT / "constraints.txt").read_text().splitlines()
@@ -110,7 +111,7 @@ def test_every_dependency_is_pinned_in_the_constraints() -> None:
 
 
 def measured_names() -> set[str]:
-    """All recipes but those of files that nobody here has seen."""
+    """All recipes whose sources have known hashes."""
     known = registry()
     return {
         name
@@ -147,13 +148,16 @@ def test_the_readmes_rings_table_is_what_was_measured(reference_root: Path) -> N
     for name, p1, claimed1, p2, claimed2, numbers in rows:
         if name not in offline_names():
             continue  # its raw files are not here
-        found = Measurement.load(reference_root / name / "seed-0")
-        assert found is not None
-        # Random weights are mixed by BLAS, whose last bits differ between machines: what is no pass
-        # here may be fail or inconclusive there.
-        assert [v == "pass" for v in (p1, p2)] == [v == "pass" for v in (found.p1, found.p2)]
-        assert (claimed1, claimed2) == (claims[found.claimed.p1], claims[found.claimed.p2])
-        mean = {mode: float(np.mean(scores)) for mode, scores in found.scores.items()}
+        rings = Measurement.load(reference_root / name / "seed-0")
+        assert rings is not None
+        # BLAS differs in the last bits between machines, so that a verdict other than pass may be
+        # fail on one machine and inconclusive on another.
+        assert [v == "pass" for v in (p1, p2)] == [v == "pass" for v in (rings.p1, rings.p2)]
+        assert (claimed1, claimed2) == (
+            claims[rings.claimed.p1],
+            claims[rings.claimed.p2],
+        )
+        mean = {mode: float(np.mean(scores)) for mode, scores in rings.scores.items()}
         best = [
             mean["original"],
             max(mean[m] for m in RIVALS["p1"] if m in mean),

@@ -37,14 +37,14 @@ def test_every_number_is_tagged_paper_or_ours_once(name: str) -> None:
     assert sorted(origin["paper"] + origin["ours"]) == sorted(_leaves(table))
 
 
-def test_recipe_survives_the_way_through_a_manifest() -> None:
+def test_a_recipe_is_the_same_after_to_dict_and_from_dict() -> None:
     recipe = Recipe.load("ba2motif")
     again = Recipe.from_dict(recipe.to_dict())
     assert again == recipe
     assert again.sha256 == recipe.sha256
 
 
-def test_digest_ignores_comments_and_claims_but_no_number(recipe_file: Write) -> None:
+def test_the_digest_ignores_comments_and_claims_but_no_parameter(recipe_file: Write) -> None:
     original = Recipe.load("ba2motif").sha256
     assert Recipe.load(recipe_file(("[params]", "# a comment\n[params]"))).sha256 == original
     assert Recipe.load(recipe_file(("claimed_p1 = true", "claimed_p1 = false"))).sha256 == original
@@ -107,7 +107,7 @@ def test_digest_ignores_comments_and_claims_but_no_number(recipe_file: Write) ->
         ("[splits]", '[sources]\nzinc = "x"\n[splits]', "generator 'ba2motif' needs no sources"),
     ],
 )
-def test_a_wrong_recipe_is_refused_with_its_place_and_remedy(
+def test_a_wrong_recipe_is_refused_with_the_file_the_key_and_the_remedy(
     recipe_file: Write, old: str, new: str, message: str
 ) -> None:
     path = recipe_file((old, new))
@@ -121,7 +121,7 @@ def test_an_unknown_dataset_is_refused_with_the_nearest_name() -> None:
         Recipe.load("ba3motif")
 
 
-def test_files_that_are_no_recipe_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_recipes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such recipe file"):
         Recipe.load(tmp_path / "none.toml")
     with pytest.raises(InputError, match="no such recipe file"):
@@ -151,7 +151,7 @@ def test_files_that_are_no_recipe_are_refused(tmp_path: Path) -> None:
         ),
     ).filter(lambda value: isinstance(value, dict))
 )
-def test_whatever_a_recipe_holds_the_only_error_is_input_error(table: dict) -> None:
+def test_whatever_a_recipe_contains_the_only_error_is_input_error(table: dict) -> None:
     with pytest.raises(InputError):
         Recipe.from_dict(table)
 

@@ -26,7 +26,7 @@ SMALL = {"graphs": 20, "shard_size": 5, "engine": "serial", "rings": False}
 
 
 class Shelf(fsspec.get_filesystem_class("file")):
-    """A store with real folders and a rename of its own, as SFTP or HDFS."""
+    """A store with real folders and its own rename, like SFTP or HDFS."""
 
     protocol = "shelf"
 
@@ -40,7 +40,7 @@ fsspec.register_implementation("shelf", Shelf, clobber=True)
 
 @pytest.fixture(scope="module")
 def s3_server() -> Iterator[str]:
-    """A server that speaks the protocol of S3, with one bucket."""
+    """URL of a server with the protocol of S3."""
     reason = "needs s3fs and moto[server]"
     pytest.importorskip("s3fs", reason=reason)
     server_module = pytest.importorskip("moto.moto_server.threaded_moto_server", reason=reason)
@@ -102,7 +102,7 @@ def keys(url: str) -> list[str]:
     return sorted(key.split("/ba2motif/")[-1] for key in fs.find(path, withdirs=False))
 
 
-def test_a_build_at_a_url_is_the_local_one_file_by_file(root: str, tmp_path: Path) -> None:
+def test_a_build_at_a_url_has_the_same_files_as_a_local_one(root: str, tmp_path: Path) -> None:
     here = build("ba2motif", root=tmp_path / "here", **SMALL | {"rings": True})
     assert build("ba2motif", root=root, **SMALL | {"rings": True}) == here
     folder = tmp_path / "here/ba2motif/seed-0"
@@ -129,7 +129,7 @@ def test_a_build_that_is_published_is_kept(
     assert verify(f"{root}/ba2motif/seed-0") == []
 
 
-def test_what_was_not_measured_is_measured_later_and_published(root: str) -> None:
+def test_a_measurement_made_later_is_published(root: str) -> None:
     build("ba2motif", root=root, **SMALL)
     assert "seed-0/rings.json" not in keys(root)
     build("ba2motif", root=root, **SMALL | {"rings": True})
@@ -137,7 +137,7 @@ def test_what_was_not_measured_is_measured_later_and_published(root: str) -> Non
     assert not [key for key in keys(root) if "/." in key]
 
 
-def test_a_reader_fetches_once_and_looks_at_the_manifest_only(
+def test_a_reader_downloads_once_and_then_reads_only_the_manifest(
     root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build("ba2motif", root=root, graphs=20, shard_size=5, engine="serial")
@@ -156,8 +156,8 @@ def test_a_reader_fetches_once_and_looks_at_the_manifest_only(
     fetched.clear()
     assert len(GraphXAIDataset.from_folder(f"{root}/ba2motif/seed-0")) == 20
     assert fetched == []
-    # A copy that rotted is fetched again, the others are not.
-    (dataset.folder / "shard-00002.h5").write_bytes(b"rotten")
+    # Only a damaged copy is downloaded again.
+    (dataset.folder / "shard-00002.h5").write_bytes(b"damaged")
     assert len(GraphXAIDataset(root, "ba2motif")) == 20
     assert fetched == ["shard-00002.h5"]
 
@@ -188,7 +188,7 @@ def test_a_dataset_that_is_missing_at_a_url_is_built_and_published(
     assert verify(f"{root}/mine/seed-0", full=True) == []
 
 
-def test_another_build_in_its_place_is_read_instead(
+def test_a_replaced_build_is_downloaded_again(
     root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build("ba2motif", root=root, **SMALL | {"graphs": 40})
@@ -196,14 +196,14 @@ def test_another_build_in_its_place_is_read_instead(
     mine = Path(str(tmp_path / "cache"))
     other_cache(monkeypatch, tmp_path)
     build("ba2motif", root=root, **SMALL, replace_existing=True)
-    assert len([key for key in keys(root) if key.endswith(".h5")]) == 4  # the other four are gone
+    assert len([key for key in keys(root) if key.endswith(".h5")]) == 4  # four are deleted
     monkeypatch.setenv("GRAPHXAI_DATA_CACHE", str(mine))
     assert len(GraphXAIDataset(root, "ba2motif")) == 20
     assert verify(f"{root}/ba2motif/seed-0", full=True) == []
 
 
 @pytest.mark.parametrize("how", ["damaged", "missing"])
-def test_a_shard_that_is_not_what_it_was_is_named(
+def test_a_damaged_or_missing_shard_is_named(
     root: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build("ba2motif", root=root, **SMALL)
@@ -214,7 +214,7 @@ def test_a_shard_that_is_not_what_it_was_is_named(
     fs.rm_file(f"{path}/shard-00002.h5")
     if how == "damaged":
         fs.pipe_file(f"{path}/shard-00002.h5", bytes(content))
-    # Also where a whole copy is in the cache: `verify` is about what is stored.
+    # Although a good copy is in the cache: `verify` checks the store.
     what = "damaged .expected SHA-256" if how == "damaged" else "no such shard"
     problems = verify(url)
     assert len(problems) == 1
@@ -228,7 +228,7 @@ def test_a_shard_that_is_not_what_it_was_is_named(
             read()
 
 
-def test_a_shard_too_many_is_a_problem(memory: Any) -> None:
+def test_an_unlisted_shard_is_a_problem(memory: Any) -> None:
     build("ba2motif", root="memory://root", **SMALL)
     url = "memory://root/ba2motif/seed-0"
     memory.pipe_file("/root/ba2motif/seed-0/shard-00009.h5", b"")
@@ -244,11 +244,11 @@ def test_a_damaged_manifest_is_a_problem(memory: Any) -> None:
 
 
 class Killed(BaseException):
-    """The end of a process: nothing is done after it."""
+    """Stands for SIGKILL: no code catches it."""
 
 
 class Faults:
-    """Lets the n-th call that changes a store fail: once, or with all that would come after."""
+    """Make the n-th call that changes a store fail: only that one, or all later ones as well."""
 
     CHANGING = ("put_file", "pipe_file", "cp_file", "rm_file", "rm")
 
@@ -269,12 +269,12 @@ class Faults:
 
 
 @pytest.mark.parametrize("forever", [False, True], ids=["an error", "killed"])
-def test_an_upload_that_fails_anywhere_leaves_nothing_to_see_and_is_completed(
+def test_an_upload_that_fails_anywhere_is_invisible_and_can_be_completed(
     memory: Any, forever: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_STREAMS", 1)
-    wanted = build("ba2motif", root=tmp_path / "here", **SMALL)
-    there = RemoteBuild.at("memory://root", "ba2motif", 0)
+    local = build("ba2motif", root=tmp_path / "here", **SMALL)
+    remote_build = RemoteBuild.at("memory://root", "ba2motif", 0)
     outcomes = []
     for n in range(1, 100):
         memory.store.clear()
@@ -287,19 +287,19 @@ def test_an_upload_that_fails_anywhere_leaves_nothing_to_see_and_is_completed(
                 failed = True
         if not faults.hit:
             break
-        visible = there.exists()
+        visible = remote_build.exists()
         outcomes.append((failed, visible))
-        # What is visible is whole; what failed before the manifest is not visible.
-        assert verify(there.url) == [] if visible else failed
-        assert build("ba2motif", root="memory://root", **SMALL) == wanted
-        assert verify(there.url) == []
-        if not visible:  # else nothing had to be done, and nothing was
+        # A visible build is complete; an upload that failed earlier is not visible.
+        assert verify(remote_build.url) == [] if visible else failed
+        assert build("ba2motif", root="memory://root", **SMALL) == local
+        assert verify(remote_build.url) == []
+        if not visible:  # otherwise nothing was left to do
             assert not [key for key in keys("memory://root") if "/." in key]
     assert not faults.hit
-    assert outcomes.count((True, False)) > 20  # two of the probe, the mark, three for every file
+    assert outcomes.count((True, False)) > 20  # two for the probe, one for the mark, three per file
 
 
-def test_what_was_uploaded_before_a_failure_is_not_uploaded_again(
+def test_files_uploaded_before_a_failure_are_not_uploaded_again(
     memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_STREAMS", 1)
@@ -315,7 +315,7 @@ def test_what_was_uploaded_before_a_failure_is_not_uploaded_again(
     assert {k: memory.created(f"/root/ba2motif/{k}") for k in before} == before
 
 
-def test_what_does_not_arrive_whole_is_not_published(
+def test_a_file_that_arrives_damaged_is_not_published(
     memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = type(memory).put_file
@@ -336,15 +336,15 @@ def test_what_does_not_arrive_whole_is_not_published(
 def _publisher(
     root: str, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, graphs: int
 ) -> Callable[[], None]:
-    """A machine of its own that has a build ready to be published."""
+    """Return a function that publishes a build from another cache, as from another machine."""
     other_cache(monkeypatch, tmp_path, name)
-    there = RemoteBuild.at(root, "ba2motif", 0)
-    manifest = build("ba2motif", root=there.root, **SMALL | {"graphs": graphs})
-    return lambda: there.publish(manifest)
+    remote_build = RemoteBuild.at(root, "ba2motif", 0)
+    manifest = build("ba2motif", root=remote_build.root, **SMALL | {"graphs": graphs})
+    return lambda: remote_build.publish(manifest)
 
 
 @pytest.mark.parametrize("graphs", [20, 40], ids=["the same build", "different builds"])
-def test_two_publishers_at_once_never_mix(
+def test_two_publishers_at_once_never_mix_their_files(
     root: str, graphs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publishers = [
@@ -376,7 +376,7 @@ def test_two_publishers_at_once_never_mix(
 
 
 @pytest.mark.parametrize("graphs", [20, 40], ids=["the same build", "different builds"])
-def test_a_publisher_in_the_midst_of_another_changes_nothing(
+def test_a_second_publisher_does_not_disturb_the_first(
     memory: Any, graphs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_TRIES", 1)
@@ -422,17 +422,17 @@ def test_the_mark_of_a_dead_publisher_of_another_build_is_named(
     assert verify("memory://root/ba2motif/seed-0") == []
 
 
-def test_an_unpublished_build_of_something_else_in_the_cache_is_no_obstacle(
+def test_an_unpublished_or_damaged_build_in_the_cache_is_replaced(
     memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = RemoteBuild.at("memory://root", "ba2motif", 0)
-    build("ba2motif", root=there.root, **SMALL | {"graphs": 40})
+    remote_build = RemoteBuild.at("memory://root", "ba2motif", 0)
+    build("ba2motif", root=remote_build.root, **SMALL | {"graphs": 40})
     assert build("ba2motif", root="memory://root", **SMALL).graphs == 20
-    # Nor is one that rotted there before it was published.
+    # A damaged one as well.
     memory.store.clear()
-    (there.folder / "shard-00001.h5").write_bytes(b"rotten")
+    (remote_build.folder / "shard-00001.h5").write_bytes(b"damaged")
     assert build("ba2motif", root="memory://root", **SMALL).graphs == 20
-    assert verify(there.url) == []
+    assert verify(remote_build.url) == []
 
 
 def test_file_urls_are_plain_paths(tmp_path: Path, cache: Path, cli: Callable[..., Result]) -> None:
@@ -444,20 +444,20 @@ def test_file_urls_are_plain_paths(tmp_path: Path, cache: Path, cli: Callable[..
     assert not cache.exists()
 
 
-def test_every_command_takes_a_url(
+def test_every_command_accepts_a_url(
     root: str, cli: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{root}/ba2motif/seed-0"
     options = ("--graphs", 40, "--shard-size", 10, "--engine", "serial")
-    made = cli("build", "ba2motif", "--root", root, *options, "--json", "--no-rings")
-    assert made.exit_code == 0, made.stderr
-    assert json.loads(made.stdout)["folder"] == url
+    built = cli("build", "ba2motif", "--root", root, *options, "--json", "--no-rings")
+    assert built.exit_code == 0, built.stderr
+    assert json.loads(built.stdout)["folder"] == url
     other_cache(monkeypatch, tmp_path)
     assert cli("verify", "--full", url).stdout.startswith(f"{url}: whole, every graph proven")
     assert f"40 graphs in {url}" in cli("info", url).stdout
     assert "rationale 5 nodes" in cli("info", url, "--graph", 3).stdout
     assert cli("rings", url, "--quick").exit_code == 0
-    assert check(url).content_sha256 == json.loads(made.stdout)["content_sha256"]
+    assert check(url).content_sha256 == json.loads(built.stdout)["content_sha256"]
     report = cli("report", url, "--explainer", "degree")
     assert report.stdout.startswith(f"{url}/report.html"), report.stderr
     assert {"seed-0/rings.json", "seed-0/report.html"} <= set(keys(root))
@@ -477,7 +477,7 @@ def refused(result: Result, *words: str) -> None:
         assert word in result.stderr
 
 
-def test_what_is_no_store_or_no_build_is_refused_in_one_line(
+def test_an_unknown_store_or_a_folder_that_is_not_a_build_is_refused_in_one_line(
     memory: Any, cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused(cli("build", "ba2motif", "--root", "xyz://a/b"), "xyz://a/b", "Protocol not known")
@@ -496,7 +496,7 @@ def test_what_is_no_store_or_no_build_is_refused_in_one_line(
         refused(cli("info", "memory://a/b"), "pip install 'graphxai-data[remote]'")
 
 
-def test_a_store_that_may_not_be_written_is_refused_before_anything_is_drawn(
+def test_a_read_only_store_is_refused_before_anything_is_drawn(
     memory: Any, cli: Callable[..., Result], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build("ba2motif", root="memory://root", **SMALL)
@@ -508,7 +508,7 @@ def test_a_store_that_may_not_be_written_is_refused_before_anything_is_drawn(
     options = ("--graphs", 20, "--shard-size", 5, "--engine", "serial")
     refused(cli("build", "ba2motif", "--root", "memory://new", *options), "no permission", "Denied")
     assert not list(cache.rglob("new*"))
-    # What is there can be read, and kept, all the same.
+    # A published build can still be read and kept.
     assert cli("build", "ba2motif", "--root", "memory://root", *options).exit_code == 0
     assert cli("verify", "memory://root/ba2motif/seed-0").exit_code == 0
     shutil.rmtree(cache)
@@ -529,7 +529,7 @@ def test_a_missing_bucket_and_a_silent_server_are_refused_in_one_line(
     refused(cli("info", f"{url}/ba2motif/seed-0"), url, "cannot be reached", "check the network")
 
 
-def test_places_are_told_apart() -> None:
+def test_urls_and_paths_are_distinguished() -> None:
     assert is_url("s3://bucket/x")
     assert is_url("simplecache::s3://bucket/x")
     assert not any(map(is_url, ("data", "/data", "file:///data", "a:b", "c:/x", Path("s3://x"))))

@@ -72,14 +72,14 @@ def test_the_largest_seed_and_index_work(index: int) -> None:
 
 @given(st.integers(1, 300), st.integers(1, 1000))
 def test_a_spread_takes_one_number_from_every_part(count: int, total: int) -> None:
-    chosen = spread(count, total, rng_for(3, "spread"))
-    assert len(chosen) == min(count, total)
-    assert (np.diff(chosen) > 0).all()
-    assert 0 <= chosen[0] <= chosen[-1] < total
-    part = chosen * len(chosen) // total
-    assert (abs(part - np.arange(len(chosen))) <= 1).all()
+    sample = spread(count, total, rng_for(3, "spread"))
+    assert len(sample) == min(count, total)
+    assert (np.diff(sample) > 0).all()
+    assert 0 <= sample[0] <= sample[-1] < total
+    part = sample * len(sample) // total
+    assert (abs(part - np.arange(len(sample))) <= 1).all()
 
 
-def test_a_spread_does_not_fall_in_step_with_classes_in_turn() -> None:
-    chosen = spread(10_000, 20_000, rng_for(0, "spread"))
-    assert 4_500 < (chosen % 2).sum() < 5_500
+def test_a_spread_does_not_alias_with_alternating_classes() -> None:
+    sample = spread(10_000, 20_000, rng_for(0, "spread"))
+    assert 4_500 < (sample % 2).sum() < 5_500

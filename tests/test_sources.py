@@ -31,7 +31,7 @@ CONTENT = b"CCO\n" * 5000
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """A mirror on loopback that can break off, ignore ranges, or have the wrong file."""
+    """A mirror on loopback that can close the connection, ignore ranges, or have a wrong file."""
 
     break_off_after: int | None = None
     ignores_ranges = False
@@ -50,9 +50,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        wanted = self.headers.get("Range")
-        self.server.ranges.append(wanted)
-        start = int(wanted[6:-1]) if wanted and not self.server.ignores_ranges else 0
+        requested = self.headers.get("Range")
+        self.server.ranges.append(requested)
+        start = int(requested[6:-1]) if requested and not self.server.ignores_ranges else 0
         if start and start >= len(self.server.content):
             self.send_error(416)
             return
@@ -66,7 +66,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the tests look at `ranges`."""
+        """Log nothing; the tests look at `ranges`."""
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_next_mirror_is_tried(mirror: Server, tmp_path: Path) -> None:
     assert download(_entry(nobody, mirror.url), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_download_that_broke_off_goes_on_where_it_stopped(mirror: Server, tmp_path: Path) -> None:
+def test_an_interrupted_download_is_resumed(mirror: Server, tmp_path: Path) -> None:
     mirror.break_off_after = 7000
     with pytest.raises(InputError, match="could not be downloaded"):
         download(_entry(mirror.url), tmp_path)
@@ -104,15 +104,13 @@ def test_a_download_that_broke_off_goes_on_where_it_stopped(mirror: Server, tmp_
     assert mirror.ranges == [None, "bytes=7000-"]
 
 
-def test_another_mirror_goes_on_with_what_the_first_one_gave(
-    mirror: Server, tmp_path: Path
-) -> None:
+def test_another_mirror_resumes_what_the_first_one_began(mirror: Server, tmp_path: Path) -> None:
     mirror.break_off_after = 7000
     assert download(_entry(mirror.url, mirror.url), tmp_path).read_bytes() == CONTENT
     assert mirror.ranges == [None, "bytes=7000-"]
 
 
-def test_a_mirror_that_knows_no_ranges_starts_anew(mirror: Server, tmp_path: Path) -> None:
+def test_a_mirror_without_ranges_starts_from_the_beginning(mirror: Server, tmp_path: Path) -> None:
     mirror.break_off_after = 7000
     mirror.ignores_ranges = True
     assert download(_entry(mirror.url, mirror.url), tmp_path).read_bytes() == CONTENT
@@ -127,18 +125,18 @@ def test_a_file_with_another_hash_is_refused_and_not_kept(mirror: Server, tmp_pa
     assert download(_entry(mirror.url), tmp_path).read_bytes() == CONTENT
 
 
-def test_a_wrong_rest_of_an_old_download_heals_itself(mirror: Server, tmp_path: Path) -> None:
+def test_a_wrong_part_of_an_earlier_download_is_discarded(mirror: Server, tmp_path: Path) -> None:
     entry = _entry(mirror.url, mirror.url)
     (tmp_path / f"{entry.sha256}.part").write_bytes(b"x" * len(CONTENT))
     assert download(entry, tmp_path).read_bytes() == CONTENT
 
 
-def test_where_there_is_no_network_the_remedy_is_named(tmp_path: Path) -> None:
+def test_without_a_network_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="get it by other means and pass it with --source"):
         download(_entry("http://127.0.0.1:9/pool.smi"), tmp_path)
 
 
-def test_a_source_that_is_downloaded_is_chosen_by_its_id(
+def test_a_downloaded_source_can_be_given_by_its_id(
     mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAPHXAI_DATA_CACHE", str(tmp_path))
@@ -150,11 +148,11 @@ def test_a_source_that_is_downloaded_is_chosen_by_its_id(
 
 
 @pytest.mark.parametrize("key", sorted(registry()))
-def test_every_source_has_what_people_need_to_know(key: str) -> None:
+def test_every_source_has_origin_licence_and_hashes(key: str) -> None:
     entry = registry()[key]
     assert entry.origin
     assert entry.licence
-    if entry.elsewhere and not entry.sha256:  # nobody here has seen the file
+    if entry.elsewhere and not entry.sha256:  # its hash is not known
         assert not entry.urls
         assert not entry.bytes
         return
@@ -182,7 +180,7 @@ def _decompressed(path: Path) -> bytes:
 def test_a_source_in_parts_is_downloaded_into_a_folder(
     mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Images and labels are one file here: what matters is that each is fetched and checked."""
+    """All parts have the same content here: only the download and the check are tested."""
     monkeypatch.setenv("GRAPHXAI_DATA_CACHE", str(tmp_path))
     whole = _entry(mirror.url)
     parts = tuple(
@@ -225,7 +223,7 @@ def test_a_shipped_source_that_is_damaged_or_missing_is_named(
         fetch(entry)
 
 
-def test_wrong_choices_are_refused(tmp_path: Path) -> None:
+def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     recipe = Recipe.load("dihalo")
     with pytest.raises(InputError, match="no source named 'zink'; it takes zinc"):
         find_sources(recipe, {"zink": "x"})
@@ -243,7 +241,7 @@ def test_a_users_file_is_known_by_its_hash(tmp_path: Path) -> None:
     assert source.sha256 == file_sha256(path) == hashlib.sha256(CONTENT).hexdigest()
 
 
-def test_the_script_that_made_the_pool_selects_as_it_says() -> None:
+def test_the_script_that_made_the_pool_selects_as_documented() -> None:
     path = shipped("data") / "sources" / "make_zinc_clean_leads.py"
     spec = importlib.util.spec_from_file_location("make_pool", path)
     script = importlib.util.module_from_spec(spec)
@@ -291,7 +289,7 @@ def test_an_archive_is_known_by_the_files_in_it(
     with zipfile.ZipFile(downloaded.path, "w") as archive:
         for name in members:
             archive.writestr(name, "3\n")
-    # What lies there is not the source: it is taken away, and the next mirror is asked.
+    # A wrong file in the cache is deleted, and the next mirror is tried.
     with pytest.raises(InputError, match="the files in it have SHA-256"):
         find_sources(recipe)
     assert find_sources(recipe)["nci1"].sha256 == digest

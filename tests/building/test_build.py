@@ -108,8 +108,8 @@ def test_a_smaller_build_keeps_proportions_and_holds_the_same_graphs(
     small = ShardReader(tmp_path / "ba2motif/seed-0/shard-00000.h5")
     large = ShardReader(reference_root / "ba2motif/seed-0/shard-00000.h5")
     for label in (0, 1):
-        of_class = small.columns["split"][small.columns["y"] == label]
-        assert np.bincount(of_class).tolist() == [35, 10, 5]
+        splits = small.columns["split"][small.columns["y"] == label]
+        assert np.bincount(splits).tolist() == [35, 10, 5]
     for i in range(100):
         np.testing.assert_array_equal(small[i].edge_index, large[i].edge_index)
 
@@ -136,7 +136,7 @@ build("ba2motif", root=sys.argv[1], graphs=400, shard_size=10, engine="serial",
 """
 
 
-def test_after_kill_9_a_build_goes_on_and_ends_with_the_same_digest(tmp_path: Path) -> None:
+def test_after_kill_9_a_build_continues_and_ends_with_the_same_digest(tmp_path: Path) -> None:
     whole = build("ba2motif", root=tmp_path / "whole", graphs=400, shard_size=10, engine="serial")
     command = [sys.executable, "-c", SLOW_BUILD, str(tmp_path / "killed")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -162,7 +162,7 @@ def test_after_kill_9_a_build_goes_on_and_ends_with_the_same_digest(tmp_path: Pa
 
 
 def _interrupted(root: Path, graphs: int) -> Path:
-    """An unfinished build with two of its shards of ten graphs."""
+    """Start a build, interrupt it after two shards of ten graphs, and return its folder."""
 
     def stop(done: int, total: int, what: str) -> None:
         if done == 20:
@@ -182,7 +182,9 @@ def test_an_unfinished_build_of_something_else_is_left_alone(tmp_path: Path) -> 
     assert verify(tmp_path / "ba2motif/seed-0") == []
 
 
-def test_a_damaged_left_over_shard_is_made_again_and_the_others_kept(tmp_path: Path) -> None:
+def test_a_damaged_shard_of_an_unfinished_build_is_made_again_and_the_others_are_kept(
+    tmp_path: Path,
+) -> None:
     partial = _interrupted(tmp_path, graphs=40)
     (partial / "shard-00000.h5").write_text("damaged")
     kept = (partial / "shard-00001.h5").stat().st_mtime_ns
@@ -215,13 +217,13 @@ def test_a_damaged_build_in_the_folder_is_reported_not_replaced(small_build: Pat
     assert (small_build / "shard-00002.h5").read_bytes() == b""
 
 
-def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_build_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "ba2motif" / "seed-0"
     folder.mkdir(parents=True)
     (folder / "thesis.tex").write_text("do not lose")
-    for anew in (False, True):
+    for replace_existing in (False, True):
         with pytest.raises(InputError, match="exists but is not a graphxai-data build"):
-            build("ba2motif", root=tmp_path, replace_existing=anew)
+            build("ba2motif", root=tmp_path, replace_existing=replace_existing)
     assert (folder / "thesis.tex").read_text() == "do not lose"
 
 
@@ -258,7 +260,9 @@ except DiskFullError as error:
 """
 
 
-def test_when_a_file_cannot_grow_the_build_stops_clearly_and_can_go_on(tmp_path: Path) -> None:
+def test_when_a_file_cannot_grow_the_build_stops_with_a_clear_error_and_can_continue(
+    tmp_path: Path,
+) -> None:
     result = run_python(LIMITED_BUILD, tmp_path)
     assert "make room and run the same command again" in result.stdout, result.stderr
     build("ba2motif", root=tmp_path, graphs=300, shard_size=100, engine="serial")
@@ -277,7 +281,9 @@ def tiny_disk(tmp_path: Path) -> Path:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_stops_the_build_clearly_and_finished_shards_are_kept(tiny_disk: Path) -> None:
+def test_a_full_disk_stops_the_build_with_a_clear_error_and_finished_shards_are_kept(
+    tiny_disk: Path,
+) -> None:
     with pytest.raises(DiskFullError, match="No space left on device; make room and run the same"):
         build("ba2motif", root=tiny_disk, graphs=1000, shard_size=100, engine="serial")
     kept = list(tiny_disk.rglob("shard-*.h5"))
@@ -300,7 +306,7 @@ def test_a_full_disk_stops_the_build_clearly_and_finished_shards_are_kept(tiny_d
         ({"sources": {"zinc": "x"}}, "ba2motif: no source named 'zinc'; it takes none"),
     ],
 )
-def test_senseless_wishes_are_refused_before_anything_is_written(
+def test_wrong_arguments_are_refused_before_anything_is_written(
     tmp_path: Path, options: dict, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -308,7 +314,7 @@ def test_senseless_wishes_are_refused_before_anything_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_replacing_keeps_the_old_build_until_the_new_one_is_whole(
+def test_replacing_keeps_the_old_build_until_the_new_one_is_complete(
     small_build: Path, recipe_file: Callable[..., Path]
 ) -> None:
     root = small_build.parent.parent
@@ -323,18 +329,18 @@ def test_replacing_keeps_the_old_build_until_the_new_one_is_whole(
     assert not list(small_build.parent.glob(".seed-0.replaced"))
 
 
-def test_a_replacement_that_was_killed_half_way_loses_nothing(small_build: Path) -> None:
+def test_a_replacement_killed_between_its_two_steps_loses_nothing(small_build: Path) -> None:
     root = small_build.parent.parent
     before = (small_build / "manifest.json").read_bytes()
-    small_build.rename(small_build.with_name(".seed-0.replaced"))  # the first of its two steps
+    small_build.rename(small_build.with_name(".seed-0.replaced"))  # the first step
     build("ba2motif", root=root, graphs=40, shard_size=10, engine="serial")
     assert (small_build / "manifest.json").read_bytes() == before
     assert not list(small_build.parent.glob(".seed-0.replaced"))
 
 
-def test_an_existing_build_is_kept_where_nothing_can_be_written(small_build: Path) -> None:
+def test_an_existing_build_is_kept_on_a_read_only_disk(small_build: Path) -> None:
     (small_build.parent / ".seed-0.lock").unlink()
-    (small_build.parent / ".seed-0.lock").mkdir()  # as good as a disk that cannot be written
+    (small_build.parent / ".seed-0.lock").mkdir()  # as on a disk that cannot be written
     root = small_build.parent.parent
     assert build("ba2motif", root=root, graphs=40, shard_size=10).graphs == 40
 
@@ -346,7 +352,7 @@ print(build("ba2motif", root=sys.argv[1], graphs=60, engine="serial", wait=True)
 """
 
 
-def test_many_processes_may_ask_for_the_same_dataset_at_once(tmp_path: Path) -> None:
+def test_many_processes_can_build_the_same_dataset_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WAITING, str(tmp_path)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     digests = {process.communicate(timeout=60)[0] for process in running}
@@ -354,7 +360,7 @@ def test_many_processes_may_ask_for_the_same_dataset_at_once(tmp_path: Path) -> 
     assert all(process.returncode == 0 for process in running)
 
 
-def test_small_builds_have_every_split_that_the_shares_allow(tmp_path: Path) -> None:
+def test_small_builds_have_every_split(tmp_path: Path) -> None:
     manifest = build("ba2motif", root=tmp_path, graphs=10, engine="serial")
     assert manifest.statistics["splits"] == {"train": 7, "valid": 2, "test": 1}
 
@@ -379,7 +385,7 @@ def test_a_users_own_recipe_is_built_under_its_own_name(
     assert Recipe.from_dict(manifest.recipe) == Recipe.load(path)
 
 
-def test_the_manifest_tells_what_was_built_and_with_what(small_build: Path) -> None:
+def test_the_manifest_says_what_was_built_and_with_what(small_build: Path) -> None:
     manifest = json.loads((small_build / "manifest.json").read_text())
     for key in ("content_sha256", "recipe", "recipe_sha256", "seed", "graphs", "statistics",
                 "shards", "sources", "versions"):  # fmt: skip
@@ -391,7 +397,7 @@ def test_the_manifest_tells_what_was_built_and_with_what(small_build: Path) -> N
     assert (small_build / "README.md").read_text().startswith("# ba2motif, seed 0\n")
 
 
-# Not ru_maxrss: on Linux it begins with the size of the process that started this one.
+# Not ru_maxrss: on Linux it starts with the size of the parent process.
 RSS = """
 import re, sys
 from pathlib import Path
@@ -408,7 +414,7 @@ def test_memory_does_not_grow_with_the_number_of_graphs(tmp_path: Path) -> None:
         int(run_python(RSS, tmp_path / str(graphs), graphs).stdout) for graphs in (20_000, 100_000)
     )
     # 80,000 more graphs would take 490 MiB as records and 19 MiB as shards; their plan takes 11.
-    # Both are more than the RINGS check looks at.
+    # The RINGS check looks at fewer graphs than either build has.
     assert many - few < 20
 
 

@@ -41,7 +41,7 @@ def die(number: int) -> int:
 
 @pytest.fixture
 def start_cluster(tmp_path: Path) -> Iterator[Callable[[int], str]]:
-    """Start a Dask scheduler and workers as processes of their own; gives the address."""
+    """Yield a function that starts a Dask scheduler and workers and returns the address."""
     with ExitStack() as running:
 
         def start(workers: int) -> str:
@@ -75,15 +75,15 @@ def test_a_running_cluster_is_used_by_its_address(
     address = start_cluster(2)
     with open_client(address, jobs=1) as client:
         client.wait_for_workers(2)
-    # These workers do not know the tests: `neg` and the package is all they can import.
+    # These workers cannot import the tests, only `neg` and the package.
     assert sorted(run(neg, range(30), engine=address)) == list(range(-29, 1))
-    made = build("ba2motif", root=tmp_path, graphs=60, shard_size=10, engine=address)
+    there = build("ba2motif", root=tmp_path, graphs=60, shard_size=10, engine=address)
     here = build("ba2motif", root=tmp_path / "here", graphs=60, shard_size=10, engine="serial")
-    assert made == here
+    assert there == here
 
 
 @pytest.mark.parametrize("engine", ["serial", "processes", "dask"])
-def test_an_error_in_a_worker_arrives_as_itself(engine: str) -> None:
+def test_an_error_in_a_worker_is_raised_unchanged(engine: str) -> None:
     with pytest.raises(CheckFailedError, match="graph 0 is wrong"):
         list(run(fail, [0], engine=engine, jobs=2))
 
@@ -94,7 +94,7 @@ def test_a_worker_that_dies_is_reported_with_the_remedy(engine: str) -> None:
         list(run(die, [0, 1], engine=engine, jobs=2, parts="the rest"))
 
 
-def test_tasks_are_taken_only_as_fast_as_they_are_done() -> None:
+def test_tasks_are_taken_only_as_fast_as_results_are_read() -> None:
     taken = 0
 
     def tasks() -> Iterator[int]:
@@ -105,6 +105,7 @@ def test_tasks_are_taken_only_as_fast_as_they_are_done() -> None:
 
     results = run(square, tasks(), engine="processes", jobs=2)
     next(results)
+    time.sleep(0.5)
     assert taken < 20
     results.close()
 
@@ -142,14 +143,14 @@ def test_a_cluster_without_workers_is_refused(start_cluster: Callable[[int], str
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 10**6, True, 1.5])
-def test_a_senseless_number_of_jobs_is_refused(jobs: object) -> None:
+def test_a_wrong_number_of_jobs_is_refused(jobs: object) -> None:
     with pytest.raises(InputError, match="jobs: expected a whole number from 1 to 4096"):
         run(square, [1], jobs=jobs)
 
 
 @pytest.fixture(scope="module")
 def local_cluster() -> Iterator[LocalCluster]:
-    """A scheduler and two workers; one that is killed comes again."""
+    """A scheduler and two workers; a killed worker is restarted."""
     state = random.getstate()
     with LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
@@ -160,7 +161,7 @@ def local_cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def kill_a_worker(local_cluster: LocalCluster) -> Iterator[Callable[[], None]]:
-    """Kill one worker of the cluster with SIGKILL, the first time it is called."""
+    """Yield a function that kills one worker with SIGKILL the first time it is called."""
     killed: list[int] = []
     state = random.getstate()
     with Client(local_cluster, set_as_default=False) as client:
@@ -186,16 +187,16 @@ def test_a_worker_killed_in_mid_build_changes_nothing(
             kill_a_worker()
 
     address = local_cluster.scheduler_address
-    made = build(
+    manifest = build(
         "ba2motif", root=tmp_path, shard_size=10, engine=address, rings=False, progress=progress
     )
     digests = read_toml(shipped("data") / "digests.toml")
-    assert made.content_sha256 == digests["ba2motif"]["content_sha256"]
+    assert manifest.content_sha256 == digests["ba2motif"]["content_sha256"]
 
 
 def _compared(root: Path, out: Path, **options: object) -> tuple[str, dict[str, bytes]]:
-    """All of a comparison as JSON, and every file it leaves but for the times of epochs."""
-    found = compare(
+    """Return a comparison as JSON, and all files it writes but those with times."""
+    comparison = compare(
         GraphXAIDataset(root, "ba2motif"), ("bcos-gin", "gin"), ("bcos", "saliency", "random"),
         (0, 1), out, changes={"epochs": 2, "hidden": 8}, timing=False, save_scores=out / "scores",
         **options,
@@ -205,29 +206,29 @@ def _compared(root: Path, out: Path, **options: object) -> tuple[str, dict[str, 
         for path in out.rglob("*")
         if path.is_file() and path.suffix not in (".jsonl", ".lock")
     }
-    return found.to_json(), files
+    return comparison.to_json(), files
 
 
-def test_an_evaluation_on_a_cluster_is_the_one_without(
+def test_an_evaluation_on_a_cluster_equals_one_without(
     local_cluster: LocalCluster, kill_a_worker: Callable[[], None], tmp_path: Path
 ) -> None:
     build("ba2motif", root=tmp_path, graphs=60, engine="serial", rings=False)
     here, files = _compared(tmp_path, tmp_path / "here")
-    told: list[str] = []
+    reports: list[str] = []
 
     def kill(done: int, total: int, what: str) -> None:
-        told.append(what)
+        reports.append(what)
         kill_a_worker()
 
     address = local_cluster.scheduler_address
     there, theirs = _compared(tmp_path, tmp_path / "there", engine=address, progress=kill)
     assert there == here
-    assert len(told) == 4
+    assert len(reports) == 4
     results = run_folder("", "bcos-gin", "ba2motif", 1) / RESULTS
     assert str(results) in files
     assert len(files) > 16  # card, weights, evaluation of each model, and scores
     assert theirs == files
-    # What is known is not done again, and what is not is added to it.
+    # Known rows are not computed again; new rows are added to them.
     before = (tmp_path / "there" / results).stat().st_mtime_ns
     more = compare(
         GraphXAIDataset(tmp_path, "ba2motif"), ("bcos-gin",), ("bcos", "bcos-contrast"), (1,),

@@ -13,6 +13,7 @@ from graphxai_data.building.build import build
 from graphxai_data.building.survey import shard_entry
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
+from graphxai_data.files.hashing import file_sha256
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.shards import ShardReader, shard_bytes
 from tests.conftest import copy_build, edit_manifest
@@ -49,7 +50,7 @@ def test_the_only_shard_of_a_build_is_named(tmp_path: Path, damage: str) -> None
     assert problem.startswith(f"{path}: ")
 
 
-def test_one_bad_shard_does_not_put_others_under_suspicion(small_build: Path) -> None:
+def test_only_the_damaged_shard_is_named(small_build: Path) -> None:
     (small_build / "shard-00001.h5").write_text("damaged")
     (problem,) = verify(small_build)
     assert "shard-00001.h5" in problem
@@ -80,12 +81,12 @@ def test_swapped_shards_are_named(small_build: Path) -> None:
     assert any(str(two) in p for p in problems)
 
 
-def test_swapped_shards_are_named_even_if_the_manifest_was_adapted(small_build: Path) -> None:
+def test_swapped_shards_are_named_even_if_the_manifest_was_forged(small_build: Path) -> None:
     one, two = small_build / "shard-00001.h5", small_build / "shard-00002.h5"
     image = one.read_bytes()
     one.write_bytes(two.read_bytes())
     two.write_bytes(image)
-    _adapt_manifest(small_build)
+    _forge_manifest(small_build)
     assert "does not hold graphs 10 to 19: a swapped shard?" in verify(small_build)[0]
 
 
@@ -93,7 +94,7 @@ def test_a_shard_of_another_seed_is_named(small_build: Path, tmp_path: Path) -> 
     build("ba2motif", seed=1, root=tmp_path, graphs=40, shard_size=10, engine="serial")
     other = tmp_path / "ba2motif/seed-1/shard-00001.h5"
     shutil.copy(other, small_build / "shard-00001.h5")
-    _adapt_manifest(small_build)
+    _forge_manifest(small_build)
     assert f"{small_build / 'shard-00001.h5'}: seed 1, expected 0" in verify(small_build)
 
 
@@ -102,7 +103,7 @@ def test_a_file_in_place_of_a_shard_that_is_not_hdf5_is_named(small_build: Path)
     assert "shard-00003.h5" in verify(small_build)[0]
 
 
-def test_a_shard_too_many_is_named(small_build: Path) -> None:
+def test_an_unlisted_shard_is_named(small_build: Path) -> None:
     shutil.copy(small_build / "shard-00003.h5", small_build / "shard-00004.h5")
     problem = f"{small_build / 'shard-00004.h5'}: not listed in manifest.json"
     assert verify(small_build) == [problem]
@@ -135,10 +136,10 @@ def test_a_manifest_of_another_seed_is_noticed(small_build: Path) -> None:
 )
 def test_a_wrong_manifest_is_noticed(small_build: Path, change: dict, problem: str) -> None:
     edit_manifest(small_build, **change)
-    assert any(problem in found for found in verify(small_build)), verify(small_build)
+    assert any(problem in line for line in verify(small_build)), verify(small_build)
 
 
-def test_statistics_that_are_not_those_of_the_graphs_are_noticed(small_build: Path) -> None:
+def test_wrong_statistics_are_noticed(small_build: Path) -> None:
     statistics = json.loads((small_build / "manifest.json").read_text())["statistics"]
     edit_manifest(small_build, statistics=statistics | {"nodes_mean": 23.7})
     problem = f"{small_build}: statistics in manifest.json is not that of the shards"
@@ -159,12 +160,12 @@ def test_a_source_that_the_recipe_does_not_have_is_refused(small_build: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000])
-def test_a_manifest_that_is_no_json_object_is_noticed(small_build: Path, text: str) -> None:
+def test_a_manifest_that_is_not_a_json_object_is_noticed(small_build: Path, text: str) -> None:
     (small_build / "manifest.json").write_text(text)
     assert "manifest.json" in verify(small_build)[0]
 
 
-def test_a_manifest_that_claims_billions_of_graphs_costs_nothing(small_build: Path) -> None:
+def test_a_manifest_that_claims_billions_of_graphs_is_refused_at_once(small_build: Path) -> None:
     shards = json.loads((small_build / "manifest.json").read_text())["shards"]
     shards[0]["graphs"] = 4 * 10**9 - 30
     edit_manifest(small_build, shards=shards, graphs=4 * 10**9)
@@ -178,15 +179,15 @@ def test_shard_names_cannot_lead_out_of_the_folder(small_build: Path) -> None:
     assert "does not list its shards by number" in verify(small_build)[0]
 
 
-def test_a_folder_that_is_no_build_is_an_input_error(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_build_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a graphxai-data build"):
         verify(tmp_path)
     with pytest.raises(InputError, match="not a graphxai-data build"):
         verify(tmp_path / "nowhere")
 
 
-def _adapt_manifest(folder: Path) -> None:
-    """What a forger would do: make the manifest agree with the files as far as hashes go."""
+def _forge_manifest(folder: Path) -> None:
+    """Make the hashes in the manifest agree with the files, as a forger would do."""
     manifest = json.loads((folder / "manifest.json").read_text())
     for entry in manifest["shards"]:
         shard = ShardReader(folder / entry["name"])
@@ -199,7 +200,7 @@ def _forge(folder: Path, change: Callable[[Columns], Columns]) -> None:
     shard = ShardReader(path)
     image = shard_bytes(change(shard.columns), shard.schema, **shard.identity)
     path.write_bytes(image)
-    _adapt_manifest(folder)
+    _forge_manifest(folder)
 
 
 def _with(name: str, edit: Callable[[np.ndarray], None]) -> Callable[[Columns], Columns]:
@@ -240,31 +241,29 @@ def test_splits_that_do_not_exist_are_noticed(small_build: Path, forged: int) ->
     ("attribute", "value"),
     [("seed", [1, 2]), ("seed", 0.5), ("seed", None), ("dataset", 3), ("num_classes", 2.0)],
 )
-def test_attributes_that_are_not_what_they_should_be_are_noticed(
-    small_build: Path, attribute: str, value: object
-) -> None:
+def test_wrong_attributes_are_noticed(small_build: Path, attribute: str, value: object) -> None:
     with h5py.File(small_build / "shard-00001.h5", "a") as f:
         del f.attrs[attribute]
         if value is not None:
             f.attrs[attribute] = value
     manifest = json.loads((small_build / "manifest.json").read_text())
-    manifest["shards"][1]["file_sha256"] = _file_hash(small_build / "shard-00001.h5")
+    manifest["shards"][1]["file_sha256"] = file_sha256(small_build / "shard-00001.h5")
     edit_manifest(small_build, shards=manifest["shards"])
     (problem,) = verify(small_build)
     assert "shard-00001.h5" in problem
 
 
-def test_a_width_that_is_no_whole_number_is_noticed(small_build: Path) -> None:
+def test_a_width_that_is_not_a_whole_number_is_noticed(small_build: Path) -> None:
     with h5py.File(small_build / "shard-00001.h5", "a") as f:
         f["x"].attrs["width"] = 29.0
     manifest = json.loads((small_build / "manifest.json").read_text())
-    manifest["shards"][1]["file_sha256"] = _file_hash(small_build / "shard-00001.h5")
+    manifest["shards"][1]["file_sha256"] = file_sha256(small_build / "shard-00001.h5")
     edit_manifest(small_build, shards=manifest["shards"])
     assert "attribute 'width' is not of type int" in verify(small_build)[0]
 
 
 @pytest.mark.parametrize("graphs", [-10, 30])
-def test_shard_counts_that_are_not_the_files_are_noticed(small_build: Path, graphs: int) -> None:
+def test_wrong_numbers_of_graphs_per_shard_are_noticed(small_build: Path, graphs: int) -> None:
     manifest = json.loads((small_build / "manifest.json").read_text())
     manifest["shards"][0]["graphs"] = graphs
     manifest["shards"][1]["graphs"] = 20 - graphs
@@ -280,7 +279,7 @@ def test_a_consistent_forgery_of_masks_is_noticed(small_build: Path) -> None:
     assert any("the rationale is empty" in p for p in verify(small_build))
 
 
-def test_graphs_of_another_seed_under_this_seeds_name_are_noticed_by_the_full_check(
+def test_graphs_of_another_seed_are_noticed_by_the_full_check(
     small_build: Path, tmp_path: Path
 ) -> None:
     build("ba2motif", seed=1, root=tmp_path, graphs=40, shard_size=10, engine="serial")
@@ -306,7 +305,7 @@ def test_a_reference_build_with_other_graphs_is_noticed(
     assert any("but the reference build has another" in p for p in verify(folder))
 
 
-def test_verify_reads_only(small_build: Path) -> None:
+def test_verify_changes_no_file(small_build: Path) -> None:
     before = {p.name: (p.stat().st_mtime_ns, p.read_bytes()) for p in small_build.iterdir()}
     verify(small_build, full=True)
     after = {p.name: (p.stat().st_mtime_ns, p.read_bytes()) for p in small_build.iterdir()}
@@ -318,12 +317,6 @@ def test_a_shard_with_an_older_schema_is_named(small_build: Path) -> None:
         f.attrs["schema_version"] = 0
     manifest = json.loads((small_build / "manifest.json").read_text())
     for entry in manifest["shards"][:1]:
-        entry["file_sha256"] = _file_hash(small_build / entry["name"])
+        entry["file_sha256"] = file_sha256(small_build / entry["name"])
     edit_manifest(small_build, shards=manifest["shards"])
     assert "schema version 0, expected 1" in verify(small_build)[0]
-
-
-def _file_hash(path: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(path.read_bytes()).hexdigest()
