@@ -1,33 +1,31 @@
-"""The generators: each module turns (params, plan, seed) into graphs, purely.
+"""The generators: each module turns (params, plan, seed) into graphs, as pure functions.
 
 A generator module has
     Params                          frozen dataclass: the recipe's `[params]`, with `graphs`
-    SOURCES                         the raw inputs it needs by name; for one that is a folder, the
-                                    names of the files in it
-    OTHER_FILES                     optional: for some of those, the names of files that they may
-                                    consist of instead; they are taken where the first is there
-    GIVEN                           optional, True: graphs are given, not drawn; the means of some
-                                    of them are not held to those of all
+    SOURCES                         the raw inputs it needs, by name; for a folder, the names of its
+                                    files
+    OTHER_FILES                     optional: other files that such a folder may hold instead; used
+                                    if the first of them exists
+    GIVEN                           optional, True: graphs are published, not drawn; the means of a
+                                    part of them are not compared with the expected ones
     schema(params) -> Schema        what its graphs have in common
-    class_names(params)             what people call the classes
-    node_values(params)             what people call the values of a node, in the order they are
-                                    stored: for each the names of what it may be, or None for a
-                                    number
-    picture(params, records, sources)    optional: an SVG with one graph of each class
-    plan(params, graphs)            class and group of every graph, before any is drawn; or, where
+    class_names(params)             names of the classes
+    node_values(params)             names of the values of a node, in the order they are stored: for
+                                    each the names of its options, or None for a number
+    picture(params, records, sources)    optional: an SVG of graphs, one of each class
+    plan(params, graphs)            class and group of every graph, before any is drawn; or, if
                                     classes come with the source,
-    strata(params, graphs)          optional: what every split has its share of; the class if not
     plan_from_sources(params, fractions, graphs, sources, draws)    class, group and split
-    read(params, sources, group, seed)    with SOURCES only: what each graph is made from, and for
-                                    each source what was rejected; the plan carries the former to
-                                    wherever graphs are drawn
-    generate(params, plan, seed)    Columns of the planned graphs; each graph depends on its own
-                                    line of the plan alone, whichever others are asked for
-    check(params, columns)          invariants of many graphs at once, vectorised: problems found
+    strata(params, graphs)          optional: what is kept in proportion in every split; else the
+                                    class
+    read(params, sources, group, seed)    only with SOURCES: what each graph is made from (the plan
+                                    carries it to the workers), and what was rejected, by source
+    generate(params, plan, seed)    Columns of the planned graphs; each graph depends only on its
+                                    own row of the plan
+    check(params, columns)          problems with the arrays of many graphs at once, vectorised
     Prover(params, sources)         the slow, independent proof: `problems(record)` of one graph
-                                    after the other, remembering what must not repeat; sources are
-                                    given to those that plan from them; `sample` is how many graphs
-                                    `verify` proves where nobody asks for all
+                                    after the other, remembering what must not repeat; `sample` is
+                                    how many graphs `verify` proves unless asked for all
 """
 
 import importlib
@@ -47,7 +45,7 @@ GENERATORS = {
 
 
 def generator_module(name: str, where: str = "recipe") -> ModuleType:
-    """The module of a generator, imported only now: some need heavy libraries."""
+    """Return the module of a generator, imported on demand: some need heavy libraries."""
     if name not in GENERATORS:
         raise InputError(f"{where}: unknown generator '{name}'; {nearest(name, GENERATORS)}")
     return importlib.import_module(GENERATORS[name])

@@ -6,10 +6,9 @@ numbers of nodes and edges. The `colour` features and the twins belong to `ba2mo
 """
 
 from functools import lru_cache
-from itertools import combinations
+from itertools import permutations
 from math import prod
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array
@@ -259,7 +258,7 @@ def _recognise_motifs(params: Params, columns: Columns) -> Ints:
     mask = columns["node_mask"].astype(bool)
     source, target = global_edges(columns)
     marked = mask[source] & mask[target] & (source < target)
-    # The marked nodes of every graph are numbered 0..4 in their order of appearance.
+    # The marked nodes of every graph are numbered 0 to 4 in their order.
     rank = (np.cumsum(mask) - 1) % MOTIF_NODES
     bit = _PAIR_BIT[rank[source[marked]], rank[target[marked]]]
     owner = graph_of_edge(columns)[marked]
@@ -270,20 +269,16 @@ def _recognise_motifs(params: Params, columns: Columns) -> Ints:
     return motif
 
 
-_PAIRS = list(combinations(range(MOTIF_NODES), 2))
+# Number of each pair of motif nodes, 0 to 9.
 _PAIR_BIT = np.zeros((MOTIF_NODES, MOTIF_NODES), np.int64)
-for _bit, (_u, _v) in enumerate(_PAIRS):
-    _PAIR_BIT[_u, _v] = _PAIR_BIT[_v, _u] = _bit
+_PAIR_BIT[np.triu_indices(MOTIF_NODES, 1)] = np.arange(MOTIF_NODES * (MOTIF_NODES - 1) // 2)
+_PAIR_BIT += _PAIR_BIT.T
 
 
 @lru_cache(maxsize=8)
 def _codes_of(motif: str) -> frozenset[int]:
-    """Return the adjacency codes (one bit per node pair) of all graphs isomorphic to the motif."""
-    template = nx.Graph(MOTIFS[motif])
-    codes = set()
-    for bits in combinations(range(len(_PAIRS)), template.number_of_edges()):
-        graph = nx.Graph([_PAIRS[bit] for bit in bits])
-        graph.add_nodes_from(range(MOTIF_NODES))
-        if nx.faster_could_be_isomorphic(graph, template) and nx.is_isomorphic(graph, template):
-            codes.add(sum(1 << bit for bit in bits))
-    return frozenset(codes)
+    """Return the adjacency codes (one bit per node pair) of all renumberings of the motif."""
+    return frozenset(
+        sum(1 << int(_PAIR_BIT[order[u], order[v]]) for u, v in MOTIFS[motif])
+        for order in permutations(range(MOTIF_NODES))
+    )

@@ -1,4 +1,4 @@
-"""The images of MNIST from its four IDX files, and the order in which builds take them."""
+"""The images of MNIST from its four IDX files, in the order in which builds take them."""
 
 import struct
 from functools import lru_cache
@@ -20,8 +20,8 @@ PARTS = ("train", "t10k")
 IDX_FILES = tuple(
     f"{part}-{kind}-ubyte" for part in PARTS for kind in ("images-idx3", "labels-idx1")
 )
-# An archive that is a choice of images, already in order, says which they are. (A folder cannot:
-# the digest of a folder is over the four files that everybody has.)
+# The file that lists the ids of images in an archive that holds a selection, already in order. (A
+# folder has no such file: its digest covers only the four files that everybody has.)
 _IDS = "{part}-ids-idx1-int"
 _TEST_IDS_BEGIN = 60_000
 
@@ -36,8 +36,8 @@ class Digits(NamedTuple):
     Attributes:
         pixels: [k, 28, 28], 0 is background.
         label: [k] which digit.
-        image_id: [k] place in MNIST: training images from 0, test images from 60,000.
-        rejected: why images of the source are not here, and how many.
+        image_id: [k] number in MNIST: training images from 0, test images from 60,000.
+        rejected: how many images of the source were rejected, by reason.
     """
 
     pixels: npt.NDArray[np.uint8]
@@ -48,22 +48,15 @@ class Digits(NamedTuple):
 
 @lru_cache(maxsize=1)
 def read_digits(source: Source) -> tuple[Digits, Digits]:
-    """The training images and the test images."""
-    with_ids = [part for part in PARTS if _has_ids(source.path, part)]
-    if len(with_ids) == 1:
-        raise InputError(
-            f"{source.path}: has ids of the {with_ids[0]} images, but not of the others"
-        )
-    train = _read_part(source.path, "train")
-    test = _read_part(source.path, "t10k")
-    return train, test
+    """Return the training images and the test images."""
+    path = source.path
+    listed = [p for p in PARTS if path.is_file() and has_file(path, _IDS.format(part=p))]
+    if len(listed) == 1:
+        raise InputError(f"{path}: has ids of the {listed[0]} images, but not of the others")
+    return _read_part(path, "train", bool(listed)), _read_part(path, "t10k", bool(listed))
 
 
-def _has_ids(path: Path, part: str) -> bool:
-    return path.is_file() and has_file(path, _IDS.format(part=part))
-
-
-def _read_part(path: Path, part: str) -> Digits:
+def _read_part(path: Path, part: str, has_ids: bool) -> Digits:
     pixels = _read_idx(path, f"{part}-images-idx3-ubyte", 3, _UBYTE)
     label = _read_idx(path, f"{part}-labels-idx1-ubyte", 1, _UBYTE).astype(np.int64)
     if pixels.shape[1:] != (SIDE, SIDE):
@@ -81,7 +74,7 @@ def _read_part(path: Path, part: str) -> Digits:
     first, end = (0, _TEST_IDS_BEGIN) if part == "train" else (_TEST_IDS_BEGIN, 2**31)
     if len(label) > end - first:
         raise InputError(f"{path}: {part}: {len(label)} images, expected {end - first} at most")
-    if _has_ids(path, part):
+    if has_ids:
         ids_file = _IDS.format(part=part)
         image_id = _read_idx(path, ids_file, 1, _INT).astype(np.int64)
         if len(image_id) != len(label) or len(np.unique(image_id)) != len(label):
@@ -93,13 +86,13 @@ def _read_part(path: Path, part: str) -> Digits:
         image_id = first + np.arange(len(label))
         order = stratified_order(label, rng_for(0, f"mnist/{part}"))
     flat = pixels.reshape(len(pixels), SIDE * SIDE)[order]
-    # Either way there is no rationale that is neither empty nor the whole graph.
+    # Such an image has no rationale, or is all rationale.
     reasons = {
         "a blank image": flat.max(axis=1, initial=0) == 0,
         "an image without background": flat.min(axis=1, initial=255) > 0,
     }
     kept = order[~np.logical_or.reduce(list(reasons.values()))]
-    rejected = {reason: int(found.sum()) for reason, found in reasons.items() if found.any()}
+    rejected = {reason: int(holds.sum()) for reason, holds in reasons.items() if holds.any()}
     return Digits(pixels[kept], label[kept], image_id[kept], rejected)
 
 
@@ -110,7 +103,7 @@ def _read_idx(path: Path, name: str, dimensions: int, kind: int) -> npt.NDArray[
     magic = struct.unpack(">I", raw[:4])[0] if len(raw) >= 4 else None
     if magic != expected:
         other = _MAGIC_NAMES.get(magic or 0)
-        hint = f", which is that of a file of {other}: are files swapped?" if other else ""
+        hint = f", that of a file of {other}: are files swapped?" if other else ""
         raise InputError(f"{where}: magic number {magic}, expected {expected}{hint}")
     header = 4 + 4 * dimensions
     if len(raw) < header:
@@ -124,5 +117,5 @@ def _read_idx(path: Path, name: str, dimensions: int, kind: int) -> npt.NDArray[
     dtype = np.uint8 if kind == _UBYTE else np.dtype(">i4")
     try:
         return np.frombuffer(raw, dtype, offset=header).reshape(shape)
-    except ValueError as error:  # nothing at all, in rows of billions
+    except ValueError as error:  # a header that claims no images of billions of pixels
         raise InputError(f"{where}: {list(shape)}: {error}") from None

@@ -1,4 +1,4 @@
-"""Pools of molecules: reading SMILES files of any common form, and screening for backgrounds."""
+"""Pools of molecules: reading SMILES files in common formats, and selecting backgrounds."""
 
 import csv
 import re
@@ -14,10 +14,10 @@ from graphxai_data.files.raw import read_bytes
 from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure
 from graphxai_data.seeds import Draws
 
-# Atoms of a grafted molecule, hydrogens included: their numbers fit a byte. A background may have a
-# quarter as many heavy atoms.
+# Most atoms of a grafted molecule, hydrogens included, so that their numbers fit into a byte. A
+# background may have a quarter as many heavy atoms.
 MAX_ATOMS = 256
-_MOST_LETTERS = 4000  # of a SMILES; RDKit is not even asked about longer ones
+_MAX_LETTERS = 4000  # of a SMILES; longer ones are rejected unparsed
 _UNUSUAL = re.compile(r"\[\d|[~$*<>]")
 
 
@@ -25,9 +25,9 @@ class Background(NamedTuple):
     """A molecule that something can be grafted onto.
 
     Attributes:
-        smiles: as it stands in the pool.
-        hydrogens: for each atom, the hydrogens that a graft may replace: those on carbons that
-            are written without brackets.
+        smiles: as written in the pool.
+        hydrogens: for each atom, the number of hydrogens that a graft may replace: those on
+            carbons that are written without brackets.
     """
 
     smiles: str
@@ -35,14 +35,15 @@ class Background(NamedTuple):
 
 
 def read_molecules(path: Path) -> list[str]:
-    """SMILES of a file: one a line (more columns after white space), or CSV with a column SMILES.
+    """Return the SMILES of a file: one per line, or CSV with a column SMILES.
 
-    Either may be gzipped. Empty lines and lines that begin with # do not count.
+    Other columns may follow the SMILES. Either may be gzipped. Empty lines and lines that begin
+    with # are ignored.
     """
     text = _read_text(path)
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
-        raise InputError(f"{path}: no molecules in it; expected SMILES, one a line, or CSV")
+        raise InputError(f"{path}: no molecules in it; expected SMILES, one per line, or CSV")
     separator = next((s for s in (",", "\t", ";") if s in lines[0]), None)
     header = [cell.strip().strip('"').lower() for cell in lines[0].split(separator)]
     if "smiles" not in header:
@@ -54,12 +55,12 @@ def read_molecules(path: Path) -> list[str]:
         rows = [line.split() for line in lines[1:]]
     else:
         try:
-            # Line ends are kept: a quoted cell may have one.
+            # Keep line ends: a quoted cell may contain one.
             text_lines = (f"{line}\n" for line in lines[1:])
             rows = list(csv.reader(text_lines, delimiter=separator, strict=True))
         except csv.Error as error:
             raise InputError(f"{path}: not valid CSV ({error}); mend the file") from None
-    # Behind the SMILES a cell may hold a name.
+    # A name may follow the SMILES in its cell.
     return [(row[column].split() or [""])[0] if len(row) > column else "" for row in rows]
 
 
@@ -78,26 +79,26 @@ def select_backgrounds(
     draws: Draws,
     reason_against: Callable[[Chem.Mol, Background], str | None],
 ) -> tuple[list[Background], dict[str, int]]:
-    """The first `count` usable, distinct molecules of a pool, in random order.
+    """Return the first `count` usable, distinct molecules of a pool in random order.
 
     Args:
         path: the pool.
         count: how many are needed.
-        draws: the order in which they are tried.
-        reason_against: why a molecule cannot be used, or None.
+        draws: decides the order.
+        reason_against: returns why a molecule cannot be used, or None.
 
     Returns:
-        The backgrounds, and how many molecules were passed over for which reason.
+        The backgrounds, and how many molecules were rejected, by reason.
     """
     pool = read_molecules(path)
-    chosen: list[Background] = []
+    backgrounds: list[Background] = []
     seen: set[str] = set()
     rejected: Counter[str] = Counter()
     with rdBase.BlockLogs():
         for i in draws.permutation(len(pool)).tolist():
-            if len(chosen) == count:
+            if len(backgrounds) == count:
                 break
-            if len(pool[i]) > _MOST_LETTERS:
+            if len(pool[i]) > _MAX_LETTERS:
                 rejected["too large"] += 1
                 continue
             molecule: Chem.Mol | None = Chem.MolFromSmiles(pool[i])
@@ -109,7 +110,7 @@ def select_backgrounds(
             if reason is None:
                 candidate = Background(pool[i], _replaceable_hydrogens(molecule, atoms))
                 reason = reason_against(molecule, candidate)
-            # Graphs have no stereochemistry: enantiomers would be one background in two groups.
+            # Graphs have no stereochemistry: enantiomers would put one background in two groups.
             canonical = Chem.MolToSmiles(molecule, isomericSmiles=False)
             if reason is None and canonical in seen:
                 reason = "the same molecule as another"
@@ -117,18 +118,18 @@ def select_backgrounds(
                 rejected[reason] += 1
                 continue
             seen.add(canonical)
-            chosen.append(candidate)
-    if len(chosen) < count:
+            backgrounds.append(candidate)
+    if (usable := len(backgrounds)) < count:
         why = ", ".join(f"{number} {reason}" for reason, number in rejected.most_common())
         raise InputError(
-            f"{path}: {len(chosen)} usable backgrounds, {count} needed: {count - len(chosen)} more"
+            f"{path}: {usable} usable backgrounds, {count} needed: {count - usable} more"
             + (f" (rejected: {why})" if why else "")
         )
-    return chosen, dict(sorted(rejected.items()))
+    return backgrounds, dict(sorted(rejected.items()))
 
 
 def _unusable(molecule: Chem.Mol, smiles: str, atoms: list[str]) -> str | None:
-    """Why nothing can be grafted on the text of this molecule, whatever the recipe."""
+    """Return why nothing can be grafted on this SMILES, whatever the recipe, or None."""
     if "." in smiles:
         return "more than one fragment"
     if len(atoms) != molecule.GetNumAtoms():

@@ -1,4 +1,4 @@
-"""An independent look at molhiv: the files line by line, the molecule written as SMILES again."""
+"""Proof of molhiv: the files are read again line by line, and the SMILES without sanitisation."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
 
 
 class Prover:
-    """Compares molecules with the rows of the table, and their atoms and bonds with the SMILES."""
+    """Compares molecules with the rows of the table, and atoms and bonds with the SMILES."""
 
     sample = 10_000
 
@@ -29,7 +29,7 @@ class Prover:
                 self._split[int(line)] = number
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What of a molecule is not as the files have it."""
+        """Return in what a molecule differs from the files."""
         from rdkit import Chem
 
         row = self._rows[record.group]
@@ -40,13 +40,13 @@ class Prover:
             problems.append("its split is not OGB's")
         if record.meta["smiles"] != row["smiles"]:
             problems.append("its SMILES is not the table's")
-        # Without sanitisation a molecule is what the text says, before RDKit thinks about it.
+        # Without sanitisation, RDKit changes nothing that the text says.
         molecule: Any = Chem.MolFromSmiles(row["smiles"], sanitize=False)
         if molecule is None:
             return [*problems, "its SMILES cannot be read"]
         symbols = [atom.GetAtomicNum() or 119 for atom in molecule.GetAtoms()]
         charges = [atom.GetFormalCharge() + 5 for atom in molecule.GetAtoms()]
-        # Where hydrogens are written as atoms, sanitisation takes some of them away.
+        # Sanitisation removes some hydrogens that are written as atoms.
         if len(symbols) == record.num_nodes:
             if (record.x[:, :119].argmax(axis=1) + 1).tolist() != symbols:
                 problems.append("its atoms are not those of its SMILES")
@@ -62,7 +62,7 @@ class Prover:
 
 
 class _PublishedGraphs:
-    """The lines of OGB's files, each looked up by the molecule that it belongs to."""
+    """The lines of OGB's files, by the molecule they belong to."""
 
     def __init__(self, path: Path) -> None:
         def lines(name: str) -> list[str]:
@@ -73,26 +73,26 @@ class _PublishedGraphs:
         self._last_bond = list(accumulate(int(line) for line in lines("num-edge-list")))
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What of a molecule is not as the lines have it."""
+        """Return in what a molecule differs from its lines."""
         row = record.group
         atoms = slice(self._last_atom[row - 1] if row else 0, self._last_atom[row])
         bonds = slice(self._last_bond[row - 1] if row else 0, self._last_bond[row])
-        found = []
+        problems = []
         if _hot(record.x, (119, 5, 12, 12, 10, 6, 6, 2, 2)) != _numbers(self._atoms[atoms]):
-            found.append("its atoms are not those of the files")
-        wanted = {}
+            problems.append("its atoms are not those of the files")
+        expected = {}
         for (a, b), kind in zip(
             _numbers(self._ends[bonds]), _numbers(self._bonds[bonds]), strict=True
         ):
-            wanted[a, b] = wanted[b, a] = kind
+            expected[a, b] = expected[b, a] = kind
         edges = map(tuple, record.edge_index.T.tolist())
-        if dict(zip(edges, _hot(record.edge_attr, (5, 6, 2)), strict=True)) != wanted:
-            found.append("its bonds are not those of the files")
-        return found
+        if dict(zip(edges, _hot(record.edge_attr, (5, 6, 2)), strict=True)) != expected:
+            problems.append("its bonds are not those of the files")
+        return problems
 
 
 def _hot(rows: Any, widths: tuple[int, ...]) -> list[list[int]]:
-    """The values behind one-hot features that stand side by side."""
+    """Return the values [rows][features] of one-hot features side by side."""
     parts = np.split(rows, list(accumulate(widths))[:-1], axis=1)
     values: list[list[int]] = np.stack([part.argmax(axis=1) for part in parts], axis=1).tolist()
     return values

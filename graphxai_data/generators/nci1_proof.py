@@ -1,4 +1,4 @@
-"""An independent reading of the files of NCI1: line by line, one dictionary, no arrays."""
+"""Proof of NCI1: the files are read again line by line, without any code of the generator."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from graphxai_data.graphs.record import GraphRecord
 
 
 class Prover:
-    """Compares graphs with the lines of the files they were made from."""
+    """Compares graphs with the lines of the files."""
 
     sample = 10_000
 
@@ -32,7 +32,7 @@ class Prover:
                 self._neighbours.setdefault(source, set()).add(target)
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What of a graph is not as the files have it."""
+        """Return in what a graph differs from the files."""
         nodes = self._nodes.get(record.group + 1, [])
         if len(nodes) != record.num_nodes:
             return [f"{record.num_nodes} atoms, the file has {len(nodes)}"]

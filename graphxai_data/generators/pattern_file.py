@@ -1,4 +1,4 @@
-"""The file that PyG offers of PATTERN: tensors and plain containers, and nothing that is ever run.
+"""The file of PATTERN that PyG offers, read without executing anything in it.
 
 `PATTERN_v2.pt` is a list of three lists of graphs, for training, validation and test; a graph is a
 dictionary of tensors.
@@ -20,34 +20,34 @@ _EXPECTED = "expected PATTERN_v2.pt, three lists of graphs, as PyG's GNNBenchmar
 
 @lru_cache(maxsize=1)
 def read_lists(source: Source) -> list[list[Any]]:
-    """Graphs for training, validation and test, as the file has them."""
+    """Return the graphs for training, validation and test, as stored in the file."""
     import torch
 
     try:
         if zipfile.is_zipfile(source.path):
             with zipfile.ZipFile(source.path) as archive:
                 if any(i.compress_type != zipfile.ZIP_STORED for i in archive.infolist()):
-                    raise ValueError("packed; torch never packs its files")
-        found = torch.load(source.path, map_location="cpu", weights_only=True)
+                    raise ValueError("compressed; torch never compresses its files")
+        content = torch.load(source.path, map_location="cpu", weights_only=True)
     except Exception as error:
-        # Whatever a file makes torch raise; a pickle of anything but tensors among it.
+        # torch raises errors of many types; for a pickle of anything but tensors, too.
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             f"{source.path}: cannot be read ({reason[0][:200]}); {_EXPECTED}"
         ) from None
-    lists = found if isinstance(found, list | tuple) else []
+    lists = content if isinstance(content, list | tuple) else []
     if len(lists) != len(SPLIT_NAMES) or not all(isinstance(part, list) for part in lists):
-        raise InputError(f"{source.path}: a file of something else; {_EXPECTED}")
+        raise InputError(f"{source.path}: other content than expected; {_EXPECTED}")
     return list(lists)
 
 
 def tensor_of(graph: Any, key: str, kinds: str, where: str) -> npt.NDArray[Any]:
-    """A tensor of a graph as an array; an `InputError` for any that is not a plain one.
+    """Return a tensor of a graph as an array; only plain tensors are accepted.
 
     Args:
         graph: of the file.
         key: of the tensor.
-        kinds: what its numbers may be, as in NumPy's `dtype.kind`.
+        kinds: accepted types of numbers, as in NumPy's `dtype.kind`.
         where: named in errors.
     """
     import torch
@@ -56,7 +56,7 @@ def tensor_of(graph: Any, key: str, kinds: str, where: str) -> npt.NDArray[Any]:
     if not isinstance(tensor, torch.Tensor):
         raise InputError(f"{where}: expected a dictionary with a tensor {key}")
     try:
-        # A tensor may claim to be larger than what is stored of it, by repeating that.
+        # A tensor can claim to be larger than its storage, by repeating it.
         stored = tensor.untyped_storage().nbytes() if tensor.layout is torch.strided else -1
         if tensor.numel() * tensor.element_size() > stored:
             raise TypeError("more numbers than are stored")

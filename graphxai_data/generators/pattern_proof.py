@@ -1,6 +1,6 @@
-"""An independent look at PATTERN: graphs of one pattern have the same pattern in them.
+"""Proof of PATTERN: graphs of the same pattern contain the same subgraph.
 
-In builds of so few graphs that a pattern occurs once there is nothing to compare it with.
+A pattern that occurs only once in a small build cannot be compared with anything.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from graphxai_data.graphs.record import GraphRecord
 
 
 class Prover:
-    """Takes the nodes of class 1 out of graphs, and compares those of the same pattern."""
+    """Compares the nodes of class 1 between graphs of the same pattern."""
 
     sample = 2_000
 
@@ -22,7 +22,7 @@ class Prover:
         self._seen: dict[int, tuple[int, str]] = {}
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What of a graph is not as its pattern has it."""
+        """Return whether the pattern of a graph differs from that of an earlier one."""
         if record.node_y is None:
             return ["its nodes have no classes"]
         graph: Any = nx.Graph(record.edge_index.T.tolist())
@@ -30,9 +30,9 @@ class Prover:
         inside = graph.subgraph(np.flatnonzero(record.node_y).tolist()).copy()
         kinds = record.x.argmax(axis=1)
         nx.set_node_attributes(inside, {n: str(kinds[n]) for n in inside}, "kind")
-        found = nx.weisfeiler_lehman_graph_hash(inside, node_attr="kind")
+        pattern = nx.weisfeiler_lehman_graph_hash(inside, node_attr="kind")
         graph_id = int(record.meta["graph_id"])
-        first, wanted = self._seen.setdefault(graph_id % self._patterns, (graph_id, found))
-        if found == wanted:
+        first, expected = self._seen.setdefault(graph_id % self._patterns, (graph_id, pattern))
+        if pattern == expected:
             return []
         return [f"its nodes of class 1 are not the pattern of graph {first}, as they should be"]

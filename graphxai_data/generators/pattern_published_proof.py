@@ -1,4 +1,4 @@
-"""An independent look at the published PATTERN: each graph as tensors of the file, node by node."""
+"""Proof of the published PATTERN: each graph is compared with the tensors of the file."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class Prover:
         self._parts = read_lists(sources["pattern"])
 
     def problems(self, record: GraphRecord) -> list[str]:
-        """What of a graph is not as the file has it."""
+        """Return in what a graph differs from the file."""
         at, split = record.group, 0
         while split < len(SPLIT_NAMES) and at >= len(self._parts[split]):
             at, split = at - len(self._parts[split]), split + 1

@@ -1,4 +1,4 @@
-"""The superpixels of many images: sizes, centres, and which of them lie near each other."""
+"""The superpixels of many images: sizes, centres, and which of them are near each other."""
 
 from fractions import Fraction
 
@@ -11,22 +11,22 @@ from graphxai_data.graphs.columns import Columns, Ints, pointers
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
 
-# Distances of all pairs of superpixels are held for so many graphs at once.
+# Distances of all pairs of superpixels are in memory for so many graphs at once.
 _GRAPHS_AT_ONCE = 200
 
 
 class Regions:
-    """The superpixels of many images, numbered through: all rows of `size` [N] and the like.
+    """The N superpixels of g images, one image after the other.
 
     Attributes:
-        number: [g] superpixels of each image.
-        size: pixels of each.
-        first: its first pixel, counted along the rows.
+        counts: [g] number of superpixels of each image.
+        size: [N] number of pixels of each superpixel.
+        first: [N] its first pixel, numbered row by row.
     """
 
-    def __init__(self, segments: Bytes, number: Ints) -> None:
-        self.number = number
-        self._ptr = pointers(number)
+    def __init__(self, segments: Bytes, counts: Ints) -> None:
+        self.counts = counts
+        self._ptr = pointers(counts)
         self._owner = self._ptr[:-1, None] + segments.reshape(len(segments), -1)
         self.size = self._sum(np.ones(SIDE * SIDE))
         place = np.arange(SIDE * SIDE)
@@ -37,24 +37,24 @@ class Regions:
 
     @property
     def centre(self) -> Floats:
-        """[N, 2] mean column and row of each superpixel, from 0 to 1."""
+        """Mean column and row [N, 2] of each superpixel, from 0 to 1."""
         return (self._sums / (SIDE * self.size)).T
 
     def intensity(self, images: Bytes) -> Floats:
-        """[N] mean of the pixels of each superpixel, from 0 to 1."""
+        """Return the mean [N] of the pixels of each superpixel, from 0 to 1."""
         return self._sum(images.reshape(len(images), -1)) / (255 * self.size)
 
     def _sum(self, values: npt.NDArray[np.generic]) -> Floats:
-        """[N] sum of whole numbers over the pixels of each; exact in float64."""
+        """Return the sum [N] of whole numbers over each superpixel; exact in float64."""
         weights = np.broadcast_to(values, self._owner.shape).ravel()
         count = int(self._ptr[-1])
         sums: Floats = np.bincount(self._owner.ravel(), weights, minlength=count).astype(float)
         return sums
 
     def edges(self, radius: float, neighbours: int) -> Columns:
-        """`edge_index` and `edge_ptr`: near centres joined in both directions, sorted."""
+        """Return `edge_index` and `edge_ptr`: near centres joined in both directions, sorted."""
         ends, counts = [np.empty((2, 0), np.int64)], []
-        for first in range(0, len(self.number), _GRAPHS_AT_ONCE):
+        for first in range(0, len(self.counts), _GRAPHS_AT_ONCE):
             joined = self._joined(slice(first, first + _GRAPHS_AT_ONCE), radius, neighbours)
             graph, source, target = np.nonzero(joined)
             ends.append(np.stack([source, target]))
@@ -65,27 +65,27 @@ class Regions:
         }
 
     def _joined(self, graphs: slice, radius: float, neighbours: int) -> npt.NDArray[np.bool_]:
-        """[g, n, n] which pairs of superpixels are joined, n that of the largest graph."""
-        number = self.number[graphs]
-        there = np.arange(number.max(initial=0)) < number[:, None]
-        rows = slice(int(self._ptr[graphs][0]), int(self._ptr[graphs][0] + number.sum()))
-        size, x, y, first = (np.zeros(there.shape) for _ in range(4))
-        size[there], first[there] = self.size[rows], self.first[rows]
-        x[there], y[there] = self._sums[:, rows]
-        size[~there] = 1
-        pair = there[:, :, None] & there[:, None, :] & ~np.eye(there.shape[1], dtype=bool)
+        """Return which pairs of superpixels are joined [g, n, n], n that of the largest graph."""
+        counts = self.counts[graphs]
+        exists = np.arange(counts.max(initial=0)) < counts[:, None]
+        rows = slice(int(self._ptr[graphs][0]), int(self._ptr[graphs][0] + counts.sum()))
+        size, x, y, first = (np.zeros(exists.shape) for _ in range(4))
+        size[exists], first[exists] = self.size[rows], self.first[rows]
+        x[exists], y[exists] = self._sums[:, rows]
+        size[~exists] = 1
+        pair = exists[:, :, None] & exists[:, None, :] & ~np.eye(exists.shape[1], dtype=bool)
 
-        # Squared distance as one fraction of whole numbers: rounded once, so that distances that
-        # are equal are equal here, and one that is exactly the radius counts.
+        # The squared distance is one fraction of whole numbers and rounded once, so equal distances
+        # stay equal, and a distance of exactly the radius is recognised.
         ours, theirs = size[:, :, None], size[:, None, :]
         dx = x[:, :, None] * theirs - x[:, None, :] * ours
         dy = y[:, :, None] * theirs - y[:, None, :] * ours
         distance = np.where(pair, (dx * dx + dy * dy) / np.square(ours * theirs), np.inf)
         if radius:
             return distance <= float((Fraction(repr(radius)) * SIDE) ** 2)
-        # Of superpixels at the same distance, the one that begins first.
+        # Ties go to the superpixel with the first pixel.
         ranked = np.lexsort([np.broadcast_to(first[:, None, :], distance.shape), distance])
-        chosen = np.zeros_like(pair)
-        np.put_along_axis(chosen, ranked[:, :, :neighbours], values=True, axis=2)
-        chosen &= pair
-        return chosen | chosen.transpose(0, 2, 1)
+        nearest = np.zeros_like(pair)
+        np.put_along_axis(nearest, ranked[:, :, :neighbours], values=True, axis=2)
+        nearest &= pair
+        return nearest | nearest.transpose(0, 2, 1)

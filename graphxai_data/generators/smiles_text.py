@@ -1,27 +1,27 @@
-"""Grafting on the text of a SMILES: branches are written behind an atom.
+"""Grafting on the text of a SMILES: a branch is written after an atom.
 
-The text, not RDKit's writer, decides the order of atoms, so that a grafted molecule is the same
-with every version of RDKit.
+The text decides the order of atoms, not RDKit's writer, so a grafted molecule is the same with
+every version of RDKit.
 """
 
 import re
 from collections.abc import Mapping
 
-# An atom, and the ring-closure digits behind it.
+# An atom, and the ring-closure digits after it.
 ATOM = re.compile(r"(\[[^\]]*\]|Br|Cl|[BCNOPSFIbcnops])((?:[-=#:/\\]?(?:\d|%\d\d))*)")
 
 
 def atoms_of(smiles: str) -> list[str]:
-    """The atoms as they are written, in the order in which RDKit numbers them."""
+    """Return the atoms as they are written, in the order in which RDKit numbers them."""
     return [match.group(1) for match in ATOM.finditer(smiles)]
 
 
 def insert_branches(smiles: str, branches: Mapping[int, str]) -> tuple[str, dict[int, int]]:
-    """Write branches behind atoms.
+    """Write branches after atoms.
 
     Args:
         smiles: the molecule.
-        branches: what to write, such as "F" or "-c1ccccc1", by the number of the atom.
+        branches: text such as "F" or "-c1ccccc1", by the number of the atom.
 
     Returns:
         The new SMILES, and for each branch the number of its first atom in it.
@@ -41,7 +41,7 @@ def insert_branches(smiles: str, branches: Mapping[int, str]) -> tuple[str, dict
 
 
 def free_ring_closure(smiles: str) -> str:
-    """A ring-closure number that the SMILES does not use; empty if it uses all."""
+    """Return a ring-closure number that the SMILES does not use, or "" if it uses all."""
     for digit in "123456789":
         if digit not in smiles:
             return digit

@@ -120,7 +120,7 @@ BAD: dict[str, tuple[Change, str]] = {
         lambda folder: (folder / TEST_LABELS).unlink(),
         r"no file t10k-labels-idx1-ubyte \(or t10k-labels-idx1-ubyte.gz\) in it; it has t10k-im",
     ),
-    "swapped": (_swap, "magic number 2049, expected 2051, which is that of a file of labels"),
+    "swapped": (_swap, "magic number 2049, expected 2051, that of a file of labels"),
     "not IDX": (_write(TRAIN_IMAGES, b"hello, world"), "magic number 1751477356, expected 2051"),
     "empty": (_write(TEST_LABELS, b""), "t10k-labels-idx1-ubyte: magic number None, expected 2049"),
     "header only in part": (_edit(TRAIN_IMAGES, lambda b: b[:9]), "ends within its header"),
@@ -163,7 +163,7 @@ BAD: dict[str, tuple[Change, str]] = {
     ),
     "an image without background": (
         _edit(TRAIN_IMAGES, lambda b: b[:16] + b"".join(_checkered() for _ in range(60))),
-        r"image \d+: every superpixel is brighter than 0.0: no rationale; take it out",
+        r"image \d+: every superpixel is brighter than 0.0: no rationale; remove the image",
     ),
 }
 

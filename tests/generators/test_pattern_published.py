@@ -109,8 +109,8 @@ class Hostile:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t[:2], "a file of something else; expected PATTERN_v2.pt"),
-        (lambda t: {"train": t}, "a file of something else; expected PATTERN_v2.pt"),
+        (lambda t: t[:2], "other content than expected; expected PATTERN_v2.pt"),
+        (lambda t: {"train": t}, "other content than expected; expected PATTERN_v2.pt"),
         (lambda t: [[t[0]], t[1], t[2]], "5 graphs, 14 asked for"),
         (lambda t: [Hostile(), *t[1:]], "cannot be read"),
         (changed("y", lambda y: y.tolist()), "graph 1: expected a dictionary with a tensor y"),
@@ -126,7 +126,7 @@ class Hostile:
         (changed("x", lambda x: x.to_sparse()), "graph 1: x: not a plain tensor"),
         (changed("x", lambda x: x.to(torch.complex64)), "x: numbers of type complex64 are not"),
         (changed("x", lambda x: x[:1].expand(10**13, 3)), "x: not a plain tensor .more numbers"),
-        (lambda t: torch.eye(3), "a file of something else"),
+        (lambda t: torch.eye(3), "other content than expected"),
         (changed("edge_index", lambda e: e[:, 1:]), "graph 1: edge_index: an edge without its rev"),
         (changed("edge_index", lambda e: torch.cat([e, e], 1)), "an edge occurs twice"),
         (changed("edge_index", lambda e: torch.ones_like(e)), "edge_index: a self-loop"),
