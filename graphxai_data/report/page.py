@@ -45,10 +45,6 @@ PAGE_NAME = "report.html"
 # Maximum number of characters of all graphs, so that a page stays under 5 MB.
 _GRAPHS_LIMIT = 4_500_000
 _NONE = -1
-_EXPLAINER_HEADERS = (
-    "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class", "ms per graph",
-    "seeds",
-)  # fmt: skip
 
 
 def write_report(
@@ -88,7 +84,7 @@ def write_report(
     page = _template().render(
         **_tables(folder, manifest, recipe, overview, explanations),
         proof=proof,
-        gallery_words=_gallery_words(packer, manifest, explanations),
+        packed=_packed_words(packer, manifest),
         meta=_json(_meta(manifest, recipe, packer, explanations)),
         index=_index(packer, explanations),
         pieces=pieces,
@@ -136,71 +132,43 @@ def _verified(folder: Path, manifest: Manifest) -> str:
 def _tables(
     folder: Path, manifest: Manifest, recipe: Recipe, overview: Overview, explanations: Explained
 ) -> dict[str, Any]:
-    """Return the texts, tables and charts of the page."""
+    """Return the tables and charts of the page, and what its texts are made of."""
     node_level = classes_of_nodes(manifest)
     unit = "nodes" if node_level else "graphs"
-    classes = class_rows(manifest)
     names = generator_module(recipe.generator).class_names(recipe.params)
     rings = Measurement.load(folder)
-    facts = manifest.statistics
-    sections = [
-        ("statistics", "Statistics"), ("classes", "Classes and splits"), ("rings", "RINGS"),
-        ("explainers", "Explainers"), ("graphs", "Graphs"), ("proof", "Proof and provenance"),
-        ("licence", "Licence"),
-    ]  # fmt: skip
-    counts = [[facts["class_splits"][c][s] for s in SPLIT_NAMES] for c in facts["class_splits"]]
+    splits = manifest.statistics["class_splits"]
+    counts = [[by_split[name] for name in SPLIT_NAMES] for by_split in splits.values()]
+    smallest = int(overview.nodes.min())
+    sizes = np.bincount(overview.nodes)[smallest:]
+    charts = {
+        "nodes_chart": histogram(sizes, smallest, "nodes per graph", "graphs"),
+        "degrees_chart": histogram(overview.degrees, 0, "degree of a node", "nodes"),
+        "class_chart": class_chart([names[int(c)] for c in splits], counts, unit),
+        "rings_plot": rings_plot(rings) if rings and rings.scores else "",
+    }
     return {
+        **{name: Markup(svg) for name, svg in charts.items()},  # noqa: S704 - drawn by us
         "manifest": manifest,
         "recipe": recipe,
-        "notes": [p for p in recipe.notes.strip().split("\n\n") if p],
-        "facts": [
-            ("graphs", f"{manifest.graphs:,}"),
-            ("classes" + (" of nodes" if node_level else ""), str(len(names))),
-            ("nodes per graph", f"{facts['nodes_mean']:.1f}"),
-            ("edges per graph", f"{facts['edges_mean']:.1f}"),
-            ("RINGS P1 / P2", f"{rings.p1} / {rings.p2}" if rings else "not measured"),
-        ],
-        "sections": [
-            s for s in sections if s[0] != "explainers" or explanations.table or explanations.models
-        ],
+        "explanations": explanations,
+        "explainers": [[*explanation_cells(row), str(row["seeds"])] for row in explanations.table],
         "statistics": statistics_rows(manifest),
-        "nodes_chart": Markup(  # noqa: S704 - drawn by us
-            histogram(
-                np.bincount(overview.nodes)[overview.nodes.min() :],
-                int(overview.nodes.min()),
-                "nodes per graph",
-                "graphs",
-            )
-        ),
-        "degrees_chart": Markup(  # noqa: S704
-            histogram(overview.degrees, 0, "degree of a node", "nodes")
-        ),
-        "class_chart": Markup(  # noqa: S704
-            class_chart([names[int(c)] for c in facts["class_splits"]], counts, unit)
-        ),
         "unit": unit,
         "node_level": node_level,
-        "classes": classes,
+        "classes": class_rows(manifest),
         "class_names": names,
         "splits": list(SPLIT_NAMES),
-        "rings": rings_rows(recipe, rings),
-        "rings_plot": Markup(rings_plot(rings)) if rings and rings.scores else "",  # noqa: S704
-        "rings_words": _rings_words(rings),
+        "rings": rings,
+        "principles": rings_rows(recipe, rings),
         "modes": mode_rows(rings) if rings else [],
-        "models": explanations.models,
-        "explainers": [[*explanation_cells(row), str(row["seeds"])] for row in explanations.table],
-        "explainer_headers": _EXPLAINER_HEADERS,
-        "shown": explanations.shown,
-        "has_predictions": bool(explanations.predicted),
         "has_rationale": overview.schema.has_rationale,
         "reference": reference_verdict(manifest),
-        "versions": ", ".join(f"{name} {v}" for name, v in manifest.versions.items()),
         "command": _command(manifest),
         "again": again_words(manifest),
         "rejected": rejected_lines(manifest),
-        "shards": [[s.name, f"{s.graphs:,}", s.sha256] for s in manifest.shards],
-        "licence": f"Licence of the data: {licence(manifest)}",
-        "citation": f"Please cite: {CITE_AS}.",
+        "licence": licence(manifest),
+        "citation": CITE_AS,
     }
 
 
@@ -218,31 +186,6 @@ def _command(manifest: Manifest) -> str:
     if not (is_shipped and manifest.has_usual_sources):
         return ""
     return f"graphxai-data build {name} --seed {manifest.seed} --graphs {manifest.graphs}"
-
-
-def _rings_words(rings: Measurement | None) -> str:
-    if rings is None or not rings.scores:
-        return ""
-    how = {"quick": "linear probes on untrained embeddings", "full": "a GIN trained on every mode"}
-    return (
-        f"{rings.score.capitalize()} of every mode on {rings.graphs:,} graphs, "
-        f"{how[rings.depth]}. Each dot is one run, the bar is the mean. Blue: the original graphs; "
-        "orange: without their structure; purple: without their features; grey: shortcuts and "
-        "the control."
-    )
-
-
-def _gallery_words(packer: Packer, manifest: Manifest, explanations: Explained) -> str:
-    words = [f"This page holds {_packed_words(packer, manifest)}."]
-    if explanations.shown:
-        words.append(
-            "Next to each graph is the explanation by the selected explainer: red nodes speak for "
-            "the predicted class, blue ones against it; the rationale is outlined in orange."
-        )
-    elif packer.overview.schema.has_rationale:
-        words.append("The rationale is orange.")
-    words.append("Point at a node, or move to it with the arrow keys, to see its features.")
-    return " ".join(words)
 
 
 def _packed_words(packer: Packer, manifest: Manifest) -> str:
@@ -320,7 +263,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters["code"] = _with_code
+    environment.filters |= {"code": _with_code, "thousands": "{:,}".format}
     return environment.get_template("report.html")
 
 
