@@ -1,7 +1,7 @@
 """The graphs of a build, packed for a page in compressed pieces that are opened on demand.
 
 A piece holds up to 256 graphs: a length, a JSON header with the offset of each array, and the
-arrays, deflated together and encoded in base64. `report.js` reads them.
+arrays, deflated together and encoded in base64. `graphs.js` reads them.
 """
 
 import base64

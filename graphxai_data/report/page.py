@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from importlib import resources
@@ -80,12 +79,12 @@ def write_report(
     for piece in packer.pieces(page_order(overview, sample), sample):
         pieces.append(piece)
         progress(len(packer.packed), manifest.graphs, "drawing graphs")
-    script = _asset("report.js")
+    script = '"use strict";\n{\n' + _asset("graphs.js") + _asset("gallery.js") + "}\n"
     page = _template().render(
         **_tables(folder, manifest, recipe, overview, explanations),
         proof=proof,
         packed=_packed_words(packer, manifest),
-        meta=_json(_meta(manifest, recipe, packer, explanations)),
+        meta=_meta(manifest, recipe, packer, explanations),
         index=_index(packer, explanations),
         pieces=pieces,
         css=Markup(_asset("report.css")),  # noqa: S704 - our own file
@@ -201,7 +200,7 @@ def _packed_words(packer: Packer, manifest: Manifest) -> str:
 def _meta(
     manifest: Manifest, recipe: Recipe, packer: Packer, explanations: Explained
 ) -> dict[str, Any]:
-    """Return the settings of `report.js`."""
+    """Return the settings of the page's script."""
     generator = generator_module(recipe.generator)
     overview = packer.overview
     models = list(explanations.predicted)
@@ -251,12 +250,6 @@ def _index(packer: Packer, explanations: Explained) -> str:
             jaccard = [shown.jaccard.get(i, np.nan) for i in packer.packed]
             arrays[f"jaccard_{k}"] = np.array(jaccard, np.float32)
     return pack({}, arrays)
-
-
-def _json(value: Any) -> Markup:
-    """Return JSON that cannot close the HTML element around it."""
-    text = json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
-    return Markup(text)  # noqa: S704 - no `<` is left
 
 
 def _template() -> jinja2.Template:
