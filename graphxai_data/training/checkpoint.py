@@ -1,4 +1,4 @@
-"""Checkpoints: a folder with `weights.safetensors` and `model.toml`; data only, nothing to run."""
+"""Checkpoints: folders with `weights.safetensors` and `model.toml`; data only, no code."""
 
 import dataclasses
 import hashlib
@@ -25,7 +25,7 @@ WEIGHTS, CARD = "weights.safetensors", "model.toml"
 
 @dataclass(frozen=True)
 class Shape:
-    """What a dataset decides of a model."""
+    """The options of a model that its dataset decides."""
 
     in_features: int
     edge_features: int
@@ -34,7 +34,7 @@ class Shape:
 
     @classmethod
     def of(cls, dataset: GraphXAIDataset) -> "Shape":
-        """The shape of a model for a dataset."""
+        """Return the shape of a model for a dataset."""
         return cls(
             dataset.num_node_features,
             dataset.num_edge_features,
@@ -45,7 +45,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Which build a model was trained on."""
+    """The build that a model was trained on."""
 
     dataset: str
     seed: int
@@ -54,23 +54,23 @@ class TrainingData:
 
     @classmethod
     def of(cls, dataset: GraphXAIDataset) -> "TrainingData":
-        """The build behind a dataset."""
+        """Return the build of a dataset."""
         manifest = dataset.manifest
         return cls(manifest.dataset, manifest.seed, manifest.recipe_sha256, manifest.content_sha256)
 
 
 @dataclass(frozen=True)
 class Card:
-    """What `model.toml` says: enough to make the model again, and to make it anew.
+    """The content of `model.toml`: enough to load the model, and to train it again.
 
     Attributes:
         model: name in the zoo.
-        configuration: the settings it was trained with have this name, and maybe changes.
+        configuration: name of the settings, which may have been changed.
         seed: of the training.
-        complete: whether training came to its end.
-        scores: of the weights, by split: loss, accuracy, F1.
+        complete: whether the training is finished.
+        scores: loss, accuracy, F1 and others, by split.
         weights_sha256: of the file with the weights.
-        run: what else is known of the training: epochs, threads, versions.
+        run: epochs, threads and versions.
     """
 
     model: str
@@ -87,7 +87,7 @@ class Card:
 
 
 def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], card: Card) -> Card:
-    """Write both files, the card last; gives the card as written."""
+    """Write both files, the card last, and return the card as written."""
     content = weights_bytes(weights)
     card = dataclasses.replace(card, weights_sha256=hashlib.sha256(content).hexdigest())
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,12 +97,12 @@ def save_checkpoint(folder: Path, weights: Mapping[str, Tensor], card: Card) -> 
 
 
 def weights_bytes(weights: Mapping[str, Tensor]) -> bytes:
-    """The file of some weights."""
+    """Return the content of a weights file."""
     return save({key: tensor.contiguous().cpu() for key, tensor in weights.items()})
 
 
 def read_card(folder: Path) -> Card:
-    """The card of a checkpoint."""
+    """Return the card of a checkpoint."""
     path = folder / CARD
     if not path.is_file():
         raise InputError(f"{folder}: no checkpoint here ({CARD} is missing); check the path")
@@ -110,72 +110,74 @@ def read_card(folder: Path) -> Card:
 
 
 def load_checkpoint(folder: Path) -> tuple[nn.Module, Card]:
-    """The model of a checkpoint, in evaluation mode, and its card."""
+    """Return the model of a checkpoint, in evaluation mode, and its card."""
     card = read_card(folder)
     path = folder / WEIGHTS
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DamagedError(
-            f"{path}: cannot be read ({error.strerror}); copy it again from where it came, or "
+            f"{path}: cannot be read ({error.strerror}); copy it again from its source, or "
             "train it again with --force"
         ) from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != card.weights_sha256:
         raise DamagedError(
             f"{path}: truncated or changed: sha256 {digest}, expected {card.weights_sha256}; "
-            "copy it again from where it came, or train it again with --force"
+            "copy it again from its source, or train it again with --force"
         )
-    # On "meta" tensors have no content: nothing is drawn at random, and no card can ask for memory.
+    # Tensors on "meta" have no content: no random draws, and no card can claim memory.
     with torch.device("meta"):
         model = make_model(card.model, card.architecture, **dataclasses.asdict(card.shape))
     try:
         weights = load(content)
-        for key, wanted in model.state_dict().items():
-            if key in weights and weights[key].dtype != wanted.dtype:
-                raise ValueError(f"{key} is {weights[key].dtype}, expected {wanted.dtype}")
+        for key, expected in model.state_dict().items():
+            if key in weights and weights[key].dtype != expected.dtype:
+                raise ValueError(f"{key} is {weights[key].dtype}, expected {expected.dtype}")
             if key in weights and not weights[key].isfinite().all():
                 raise ValueError(f"{key} is not finite")
         model.load_state_dict(weights, assign=True)
     except (safetensors.SafetensorError, RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
-        raise DamagedError(f"{path}: weights do not fit {CARD} beside them: {reason}") from None
+        raise DamagedError(
+            f"{path}: weights do not fit the {CARD} in the same folder: {reason}"
+        ) from None
     return model.train(mode=False), card
 
 
 def check_fits(card: Card, dataset: GraphXAIDataset, where: object, force: bool = False) -> None:
-    """An `InputError` unless a model was trained on this very dataset and can take its graphs.
+    """Raise an `InputError` unless a model was trained on the build of a dataset.
 
     Args:
         card: of the model.
-        dataset: that it is to be used on.
+        dataset: to use it on.
         where: the checkpoint, as named in errors.
-        force: allow graphs of another build; features of another width are never possible.
+        force: allow another build, though never features of another width.
     """
-    wanted = Shape.of(dataset)
-    if card.shape != wanted:
+    shape = Shape.of(dataset)
+    if card.shape != shape:
         raise InputError(
             f"{where}: a model for {_described(card.shape)}; '{dataset.name}' has "
-            f"{_described(wanted)}; use a model trained on it"
+            f"{_described(shape)}; use a model trained on it"
         )
     if force or card.data.content_sha256 == dataset.manifest.content_sha256:
         return
     raise InputError(
         f"{where}: trained on another build: '{card.data.dataset}', seed {card.data.seed}, content "
         f"{card.data.content_sha256[:12]}…, but this is '{dataset.name}', seed {dataset.seed}, "
-        f"content {dataset.manifest.content_sha256[:12]}…; its test graphs may have been trained "
-        "on. Use force to go on all the same"
+        f"content {dataset.manifest.content_sha256[:12]}…; the model may have seen its test graphs "
+        "in training. Use force to accept that"
     )
 
 
 def load_model(
     name: str | Path, dataset: GraphXAIDataset | None = None, force: bool = False
 ) -> nn.Module:
-    """A trained model, ready to predict and to be explained.
+    """Return a trained model in evaluation mode.
 
     Args:
         name: of a shipped model, such as "bcos-gine-dihalo", or the folder of a checkpoint.
-        dataset: if given, the model has to be trained on this very build.
+        dataset: if given, the model must have been trained on the same build.
         force: allow another build.
     """
     model, card = load_checkpoint(find_model(name))
@@ -185,12 +187,12 @@ def load_model(
 
 
 def weights_digest(model: nn.Module) -> str:
-    """SHA-256 of the weights of a model, as `model.toml` has it of the file."""
+    """Return the SHA-256 of a model's weights, as in `model.toml`."""
     return hashlib.sha256(weights_bytes(model.state_dict())).hexdigest()
 
 
 def find_model(name: str | Path) -> Path:
-    """Folder of a shipped model, or of a user's own checkpoint."""
+    """Return the folder of a shipped model, or of a user's own checkpoint."""
     folder = Path(name)
     if isinstance(name, Path) or "/" in name or folder.is_dir():
         return folder

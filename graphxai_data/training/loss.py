@@ -1,4 +1,4 @@
-"""What training makes small: how wrong the logits are, and what an explanation costs."""
+"""Training loss and explanation penalty."""
 
 from typing import Any
 
@@ -12,46 +12,47 @@ from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
 
 
 def training_loss(model: nn.Module, batch: Any, loss: str, evidence_cost: float = 0.0) -> Tensor:
-    """The objective, and beside it what the settings set a price on.
+    """Return the objective of a batch, plus the configured regulariser.
 
-    Of GSAT that is the information in its attention, of a B-cos model the evidence it finds.
+    That is the information in the attention of GSAT, or a sparsity penalty on the contributions of
+    a B-cos model.
     """
     if isinstance(model, GSAT):
-        found = model.attend(
+        logits, _, scores = model.attend(
             batch.x, batch.edge_index, batch.edge_attr, batch.batch, batch_size=batch.num_graphs
         )
-        return objective(found.logits, batch.y, loss) + model.information_loss(found.scores)
+        return objective(logits, batch.y, loss) + model.information_loss(scores)
     if evidence_cost and isinstance(model, BcosGIN):
-        logits, total = evidence(model, batch)
-        return objective(logits, batch.y, loss) + evidence_cost * total
+        logits, penalty = evidence(model, batch)
+        return objective(logits, batch.y, loss) + evidence_cost * penalty
     return objective(logits_of(model, batch), batch.y, loss)
 
 
 def objective(logits: Tensor, label: Tensor, loss: str) -> Tensor:
-    """Cross-entropy over the classes, or binary cross-entropy of every class by itself."""
+    """Return cross-entropy over the classes ("ce"), or binary cross-entropy per class ("bce")."""
     if loss == "ce":
         return nn.functional.cross_entropy(logits, label)
-    wanted = nn.functional.one_hot(label, logits.shape[1]).to(logits.dtype)
-    return nn.functional.binary_cross_entropy_with_logits(logits, wanted)
+    target = nn.functional.one_hot(label, logits.shape[1]).to(logits.dtype)
+    return nn.functional.binary_cross_entropy_with_logits(logits, target)
 
 
 def evidence(model: BcosGIN, batch: Any) -> tuple[Tensor, Tensor]:
-    """Logits of a batch, and how much evidence a graph holds on average: Σ_i |s_i|.
+    """Return the logits of a batch, and the mean evidence Σ_i |s_i| per graph.
 
-    The objective sees sums of contributions s_i only. Evidence that every graph holds, and that is
-    taken back elsewhere in it, changes no sum: what empty superpixels say for a class and ink
-    against it, for one. Σ_i |s_i| is the least when there is nothing of the kind.
+    The loss sees only sums of contributions s_i; evidence that cancels within a graph is invisible,
+    such as empty superpixels that speak for a class and ink against it. Σ_i |s_i| penalises it.
 
-    Of each graph it is the logit of its label or, as often, of a class at random: that a class is
-    not there should take little evidence, too.
+    The contributions of a graph are those to the logit of its label or, in half of the cases, of a
+    random class: little evidence should suffice against a class as well.
     """
     leaves = {"x": batch.x.detach().requires_grad_()}
-    if isinstance(model, BcosGINE) and model.additive:  # edges hold evidence, too
+    if isinstance(model, BcosGINE) and model.additive:  # edges contribute as well
         leaves["edge_attr"] = batch.edge_attr.detach().requires_grad_()
     logits = logits_of(model, batch, **leaves)
-    at_random = torch.randint_like(batch.y, logits.shape[1])
-    chosen = torch.where(torch.rand(len(batch.y), device=batch.y.device) < 0.5, batch.y, at_random)
-    value = logits.gather(1, chosen.unsqueeze(1))
+    random_class = torch.randint_like(batch.y, logits.shape[1])
+    use_label = torch.rand(len(batch.y), device=batch.y.device) < 0.5
+    target = torch.where(use_label, batch.y, random_class)
+    value = logits.gather(1, target.unsqueeze(1))
     parts = contributions(value, list(leaves.values()), model)
     return logits, torch.cat(parts).abs().sum() / len(batch.y)
 
@@ -59,7 +60,7 @@ def evidence(model: BcosGIN, batch: Any) -> tuple[Tensor, Tensor]:
 def logits_of(
     model: nn.Module, batch: Any, x: Tensor | None = None, edge_attr: Tensor | None = None
 ) -> Tensor:
-    """Logits of a batch, its features replaced, where given, by leaves to differentiate by."""
+    """Return the logits of a batch, with its features replaced by leaves where these are given."""
     x = batch.x if x is None else x
     edge_attr = batch.edge_attr if edge_attr is None else edge_attr
     logits: Tensor = model(x, batch.edge_index, edge_attr, batch.batch, batch_size=batch.num_graphs)
@@ -67,10 +68,10 @@ def logits_of(
 
 
 def check_evidence_cost(model: nn.Module, name: str, evidence_cost: float) -> None:
-    """Raise an `InputError` if contributions are penalised of a model that has none."""
+    """Raise an `InputError` for a sparsity penalty on a model without contributions."""
     level = getattr(model, "level", "graph")
     if evidence_cost and not (isinstance(model, BcosGIN) and level == "graph"):
         raise InputError(
             f"evidence_cost: expected 0 for '{name}' and classes of {level}s, got "
-            f"{evidence_cost:g}; it is for B-cos models that tell graphs apart"
+            f"{evidence_cost:g}; it is for B-cos models that classify graphs"
         )

@@ -1,4 +1,4 @@
-"""What it takes to go on with a training that was stopped: one file, written after every epoch."""
+"""The state of an unfinished training: one file, written after every epoch."""
 
 import dataclasses
 import hashlib
@@ -34,7 +34,7 @@ class Epoch:
 
 @dataclass
 class TrainingState:
-    """Weights, Adam's moments, the best weights so far, and the history that schedules rest on."""
+    """Weights, Adam's moments, the best weights so far, and the history that schedules use."""
 
     model: nn.Module
     optimiser: torch.optim.Adam
@@ -42,36 +42,36 @@ class TrainingState:
     history: list[Epoch]
 
     @classmethod
-    def fresh(cls, model: nn.Module, rate: float) -> "TrainingState":
-        """The state before the first epoch."""
-        # Fused: models here are so small that a step of the plain one is mostly calls.
+    def new(cls, model: nn.Module, rate: float) -> "TrainingState":
+        """Return the state before the first epoch."""
+        # Fused: with models as small as these, a plain step is mostly overhead of calls.
         optimiser = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
-        return cls(model, optimiser, copy_of(model), [])
+        return cls(model, optimiser, copy_weights(model), [])
 
     def save(self, folder: Path, card: Card, conditions: dict[str, Any]) -> None:
-        """Write the state of the training that `card` describes, under these conditions."""
-        tensors = _with("model.", self.model.state_dict()) | _with("best.", self.best)
+        """Write the state, with the card of the training and its conditions."""
+        tensors = _prefixed("model.", self.model.state_dict()) | _prefixed("best.", self.best)
         for i, moments in self.optimiser.state_dict()["state"].items():
-            tensors |= _with(f"adam.{i}.", moments)
-        about = {
+            tensors |= _prefixed(f"adam.{i}.", moments)
+        description = {
             "card": dataclasses.asdict(card),
             "conditions": conditions,
             "history": [dataclasses.asdict(epoch) for epoch in self.history],
         }
-        text = json.dumps(about)
+        text = json.dumps(description)
         tensors = {key: tensor.contiguous() for key, tensor in tensors.items()}
         content = save(tensors, {"about": text, "sha256": _digest(text, tensors)})
         write_atomically(folder / STATE, content)
 
     def load(self, folder: Path) -> None:
-        """Go back to the state in a folder."""
-        about, tensors = _read(folder / STATE)
+        """Restore the state in a folder."""
+        description, tensors = _read(folder / STATE)
         try:
-            self.history = [_epoch(line) for line in about["history"]]
-            self.best = _under("best.", tensors)
-            self.model.load_state_dict(_under("model.", tensors))
+            self.history = [_epoch(line) for line in description["history"]]
+            self.best = _unprefixed("best.", tensors)
+            self.model.load_state_dict(_unprefixed("model.", tensors))
             optimiser = self.optimiser.state_dict()
-            moments = _under("adam.", tensors)
+            moments = _unprefixed("adam.", tensors)
             parameters = optimiser["param_groups"][0]["params"]
             optimiser["state"] = {
                 i: {key: moments[f"{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
@@ -82,32 +82,33 @@ class TrainingState:
             raise _damaged(folder / STATE, error) from None
 
 
-def begun_in(folder: Path) -> tuple[Card, dict[str, Any]]:
-    """What the training that was stopped in a folder is of, and its conditions."""
+def read_description(folder: Path) -> tuple[Card, dict[str, Any]]:
+    """Return card and conditions of the unfinished training in a folder."""
     path = folder / STATE
-    about, _ = _read(path)
+    description, _ = _read(path)
     try:
-        return parse_table(Card, about["card"], str(path)), dict(about["conditions"])
+        return parse_table(Card, description["card"], str(path)), dict(description["conditions"])
     except (InputError, TypeError, ValueError) as error:
         raise _damaged(path, error) from None
 
 
-def copy_of(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of a model as they are now."""
+def copy_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return a copy of the weights of a model."""
     return {key: tensor.detach().clone() for key, tensor in model.state_dict().items()}
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the description and the tensors in a file."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            said = file.metadata()
+            metadata = file.metadata()
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        if said["sha256"] != _digest(said["about"], tensors):
-            raise ValueError("it does not have the digest written in it")
-        about = json.loads(said["about"])
-        if set(about) != {"card", "conditions", "history"}:
-            raise ValueError("its description lacks something")
-        return about, tensors
+        if metadata["sha256"] != _digest(metadata["about"], tensors):
+            raise ValueError("its content does not have the digest stored in it")
+        description = json.loads(metadata["about"])
+        if set(description) != {"card", "conditions", "history"}:
+            raise ValueError("its description is incomplete")
+        return description, tensors
     except (
         safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError,
     ) as error:  # fmt: skip
@@ -115,7 +116,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _digest(about: str, tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of all that a state holds: of a wrong bit one would never know otherwise."""
+    """Return the SHA-256 of a whole state: a flipped bit would go unnoticed otherwise."""
     return hashlib.sha256(save(dict(tensors), {"about": about})).hexdigest()
 
 
@@ -128,12 +129,12 @@ def _epoch(line: dict[str, Any]) -> Epoch:
 
 def _damaged(path: Path, error: Exception) -> DamagedError:
     reason = " ".join(str(error).split())[:200]
-    return DamagedError(f"{path}: not the state of a training ({reason}); delete it to begin anew")
+    return DamagedError(f"{path}: not the state of a training ({reason}); delete it to start again")
 
 
-def _with(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {prefix + key: tensor for key, tensor in tensors.items()}
 
 
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _unprefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

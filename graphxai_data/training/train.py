@@ -1,9 +1,8 @@
 """Train a reference model on a dataset: one loop, top to bottom.
 
-What a training gives depends on dataset, settings, seed and number of threads alone. Everything
-random in epoch e is drawn from (seed, e), and the learning rate is a function of the validation
-scores so far; so weights, Adam's moments and that history are all it takes to go on after a stop,
-with the same result.
+The result depends on dataset, settings, seed and number of threads only. Every random draw in epoch
+e comes from (seed, e), and the learning rate is a function of the validation scores so far. So an
+interrupted training resumes with the same result from weights, Adam's moments and the history.
 """
 
 import dataclasses
@@ -47,8 +46,8 @@ from graphxai_data.training.state import (
     Epoch,
     Scores,
     TrainingState,
-    begun_in,
-    copy_of,
+    copy_weights,
+    read_description,
 )
 
 HISTORY = "history.jsonl"
@@ -68,17 +67,17 @@ def train(
     force: bool = False,
     progress: Progress = no_progress,
 ) -> tuple[nn.Module, Card]:
-    """Train a model, or go on with a training that was stopped, or load one that is finished.
+    """Train a model, resume a training that was interrupted, or load one that is finished.
 
     Args:
-        dataset: with all its splits. Test graphs are looked at once, at the very end.
+        dataset: with all its splits. Test graphs are used once, at the end.
         model: name in `graphxai_data.nn.zoo.MODELS`.
         configuration: "default", or "paper".
         seed: of initial weights, order of graphs, dropout and noise.
         out: folder of all runs; this one goes to `<out>/<model>-<dataset>/seed-<seed>`.
         changes: settings that differ from the configuration's, such as {"b": 2.5}.
         device: "auto" is CUDA where there is one, else the CPU.
-        force: discard what is in the folder if it comes from other data or settings.
+        force: discard a training in the folder.
         progress: called after every epoch with epochs done, epochs in all, and its scores.
 
     Returns:
@@ -99,26 +98,171 @@ def train(
         data=TrainingData.of(dataset),
     )
     folder = run_folder(out, model, dataset.name, seed)
-    target, loaders = device_of(device), _loaders(dataset, card)
+    torch_device, loaders = device_of(device), _loaders(dataset, card)
     with seeded(torch_seed(seed, "train/weights")):
         # Before anything on disk is touched: with some settings there is nothing to learn from.
-        fresh = _initial_model(card, loaders["train"], target)
+        new_model = _initial_model(card, loaders["train"], torch_device)
         with (
             explained_disk_errors(folder, "--out", "the last whole epoch"),
             folder_lock(folder, wait=False, work="training", option="--out"),
         ):
             sweep(folder)
-            _make_room(folder, card, target, force)
-            if not ((folder / CARD).is_file() and read_card(folder).complete):
+            if force:
+                for name in (CARD, WEIGHTS, HISTORY, STATE):
+                    (folder / name).unlink(missing_ok=True)
+            if not _is_finished(folder, card, torch_device):
                 folder.mkdir(parents=True, exist_ok=True)
-                _train(folder, card, fresh, loaders, progress)
+                _train(folder, card, new_model, loaders, progress)
             (folder / STATE).unlink(missing_ok=True)
             return load_checkpoint(folder)
 
 
 def run_folder(out: str | Path, model: str, dataset: str, seed: int) -> Path:
-    """Where a training goes, and its checkpoint stays."""
+    """Return the folder of a training and its checkpoint."""
     return Path(out) / f"{model}-{dataset}" / f"seed-{seed}"
+
+
+def _train(
+    folder: Path,
+    card: Card,
+    model: nn.Module,
+    loaders: dict[str, BatchLoader],
+    progress: Progress,
+) -> None:
+    """Train to the end, from the start or from the state in the folder, and save the checkpoint."""
+    settings = card.training
+    training, validation, test = (loaders[split] for split in SPLIT_NAMES)
+    device = next(model.parameters()).device
+    state = TrainingState.new(model, settings.learning_rate)
+    if (folder / STATE).is_file():
+        state.load(folder)
+
+    while not is_over(settings, state.history):
+        start, epoch = time.perf_counter(), len(state.history)
+        torch.manual_seed(torch_seed(card.seed, "train/epoch", epoch))
+        training.epoch = epoch
+        loss_sum, examples = 0.0, 0
+        for step, batch in enumerate(training):
+            epochs_done = epoch + step / len(training)
+            rate = learning_rate(settings, state.history, epochs_done)
+            for group in state.optimiser.param_groups:
+                group["lr"] = rate
+            if isinstance(model, GSAT):
+                model.anneal(epochs_done / settings.epochs)
+            loss = training_loss(model, batch.to(device), settings.loss, settings.evidence_cost)
+            state.optimiser.zero_grad()
+            loss.backward()
+            if not (torch.isfinite(loss) and _gradients_are_finite(model)):
+                _stop(folder, card, state, f"the loss, or its gradient, in batch {step + 1}")
+            state.optimiser.step()
+            loss_sum += loss.item() * len(batch.y)  # graphs, or nodes
+            examples += len(batch.y)
+        valid = predictive_scores(model, validation, settings.loss, device)
+        if not math.isfinite(valid["loss"]):
+            _stop(folder, card, state, "the loss on validation")
+        seconds = time.perf_counter() - start
+        state.history.append(Epoch(loss_sum / examples, valid, rate, seconds))
+        best = best_epoch(settings, state.history)
+        if best == epoch:
+            state.best = copy_weights(model)
+        state.save(folder, card, conditions(device))
+        scores = (
+            f"loss {loss_sum / examples:.4f}, valid loss {valid['loss']:.4f}, "
+            f"accuracy {valid['accuracy']:.4f}, best epoch {best + 1}"
+        )
+        progress(epoch + 1, settings.epochs, scores)
+
+    model.load_state_dict(state.best)
+    best_scores = {
+        "valid": state.history[best_epoch(settings, state.history)].valid,
+        "test": predictive_scores(model, test, settings.loss, device),
+    }
+    _save(folder, dataclasses.replace(card, complete=True, scores=best_scores), state)
+
+
+def learning_rate(settings: Training, history: list[Epoch], epochs_done: float) -> float:
+    """Return the learning rate of the step that comes after so many epochs."""
+    highest, lowest = settings.learning_rate, settings.minimum_rate
+    if settings.schedule == "cosine":
+        share = epochs_done / settings.epochs
+        if share < _WARM_UP:
+            return highest * max(share / _WARM_UP, 0.01)
+        fall = (1 + math.cos(math.pi * (share - _WARM_UP) / (1 - _WARM_UP))) / 2
+        return lowest + (highest - lowest) * fall
+    rate, best, waited = highest, math.inf, 0
+    for epoch in history:
+        cost = _cost(settings, epoch)
+        best, waited = (cost, 0) if cost < best else (best, waited + 1)
+        if waited > settings.rate_patience:
+            rate, waited = max(rate * settings.rate_factor, lowest), 0
+    return rate
+
+
+def best_epoch(settings: Training, history: list[Epoch]) -> int:
+    """Return the best epoch on validation, counted from 0; of equal ones, the first."""
+    return min(range(len(history)), key=lambda i: _cost(settings, history[i]))
+
+
+def is_over(settings: Training, history: list[Epoch]) -> bool:
+    """Return whether all epochs are done, or validation has not improved for too many of them."""
+    if not history or len(history) >= settings.epochs:
+        return bool(history)
+    return len(history) - 1 - best_epoch(settings, history) >= settings.stop_patience
+
+
+def _cost(settings: Training, epoch: Epoch) -> float:
+    """Return the value that is lowest in the best epoch."""
+    return epoch.valid["loss"] if settings.select == "loss" else -epoch.valid["accuracy"]
+
+
+def predictive_scores(
+    model: nn.Module, loader: BatchLoader, loss: str, device: torch.device
+) -> Scores:
+    """Return loss, accuracy and macro F1 of a model on the graphs of a loader, or their nodes.
+
+    With two classes also the area under the ROC curve, and for node-level models also the accuracy
+    with all classes weighted equally.
+    """
+    was_training = model.training
+    model.train(mode=False)
+    with torch.no_grad():
+        pairs = [(logits_of(model, batch.to(device)), batch.y) for batch in loader]
+    model.train(mode=was_training)
+    logits, label = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+    predicted, true = logits.argmax(dim=1).cpu().numpy(), label.cpu().numpy()
+    scores = {
+        "loss": objective(logits, label, loss).item(),
+        "accuracy": accuracy(predicted, true),
+        "f1": macro_f1(predicted, true),
+    }
+    if logits.shape[1] == 2 and len(label.unique()) == 2:
+        margin = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
+        scores["roc_auc"] = roc_auc(margin, true)
+    if getattr(model, "level", "graph") == "node":
+        scores["weighted_accuracy"] = weighted_accuracy(predicted, true)
+    return scores
+
+
+def conditions(device: torch.device) -> dict[str, Any]:
+    """Return what the result depends on in addition to data, settings and seed."""
+    return {
+        "device": device.type,
+        "threads": torch.get_num_threads(),
+        "graphxai_data": __version__,
+        "torch": version("torch"),
+    }
+
+
+def device_of(name: str) -> torch.device:
+    """Return the device of this name; "auto" is CUDA where there is one, else the CPU."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=name).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device: '{name}' cannot be used here ({reason}); try cpu") from None
+    return torch.device(name)
 
 
 def _loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:
@@ -140,149 +284,26 @@ def _initial_model(card: Card, training: BatchLoader, device: torch.device) -> n
     return model
 
 
-def _train(
-    folder: Path,
-    card: Card,
-    model: nn.Module,
-    loaders: dict[str, BatchLoader],
-    progress: Progress,
-) -> None:
-    settings, seed = card.training, card.seed
-    training, validation, test = (loaders[split] for split in SPLIT_NAMES)
-    device = next(model.parameters()).device
-    state = TrainingState.fresh(model, settings.learning_rate)
-    if (folder / STATE).is_file():
-        state.load(folder)
-
-    while not is_over(settings, state.history):
-        start, epoch = time.perf_counter(), len(state.history)
-        torch.manual_seed(torch_seed(seed, "train/epoch", epoch))
-        training.epoch = epoch
-        total, examples = 0.0, 0
-        for step, batch in enumerate(training):
-            done = epoch + step / len(training)
-            rate = learning_rate(settings, state.history, done)
-            for group in state.optimiser.param_groups:
-                group["lr"] = rate
-            if isinstance(model, GSAT):
-                model.anneal(done / settings.epochs)
-            loss = training_loss(model, batch.to(device), settings.loss, settings.evidence_cost)
-            state.optimiser.zero_grad()
-            loss.backward()
-            if not (torch.isfinite(loss) and _finite_gradients(model)):
-                _stop(folder, card, state, f"the loss, or its gradient, in batch {step + 1}")
-            state.optimiser.step()
-            total += loss.item() * len(batch.y)  # graphs, or nodes
-            examples += len(batch.y)
-        valid = predictive_scores(model, validation, settings.loss, device)
-        if not math.isfinite(valid["loss"]):
-            _stop(folder, card, state, "the loss on validation")
-        seconds = time.perf_counter() - start
-        state.history.append(Epoch(total / examples, valid, rate, seconds))
-        if best_epoch(settings, state.history) == epoch:
-            state.best = copy_of(model)
-        state.save(folder, card, conditions(device))
-        progress(epoch + 1, settings.epochs, _summary(settings, state.history))
-
-    model.load_state_dict(state.best)
-    scores = {
-        "valid": state.history[best_epoch(settings, state.history)].valid,
-        "test": predictive_scores(model, test, settings.loss, device),
-    }
-    _save(folder, dataclasses.replace(card, complete=True, scores=scores), state)
-
-
-def learning_rate(settings: Training, history: list[Epoch], done: float) -> float:
-    """The learning rate of a step, `done` epochs after the beginning."""
-    highest, lowest = settings.learning_rate, settings.minimum_rate
-    if settings.schedule == "cosine":
-        share = done / settings.epochs
-        if share < _WARM_UP:
-            return highest * max(share / _WARM_UP, 0.01)
-        fall = (1 + math.cos(math.pi * (share - _WARM_UP) / (1 - _WARM_UP))) / 2
-        return lowest + (highest - lowest) * fall
-    rate, best, waited = highest, math.inf, 0
-    for epoch in history:
-        cost = _cost(settings, epoch)
-        best, waited = (cost, 0) if cost < best else (best, waited + 1)
-        if waited > settings.rate_patience:
-            rate, waited = max(rate * settings.rate_factor, lowest), 0
-    return rate
-
-
-def best_epoch(settings: Training, history: list[Epoch]) -> int:
-    """The best epoch on validation, counted from 0; of equal ones, the first."""
-    return min(range(len(history)), key=lambda i: _cost(settings, history[i]))
-
-
-def is_over(settings: Training, history: list[Epoch]) -> bool:
-    """Whether all epochs are done, or validation has not been better for too many of them."""
-    if not history or len(history) >= settings.epochs:
-        return bool(history)
-    return len(history) - 1 - best_epoch(settings, history) >= settings.stop_patience
-
-
-def predictive_scores(
-    model: nn.Module, loader: BatchLoader, loss: str, device: torch.device
-) -> Scores:
-    """Loss, accuracy and macro F1 of a model on the graphs of a loader, or on their nodes.
-
-    Of two classes also the area under the ROC curve; of classes of nodes also the accuracy with all
-    classes weighted alike.
-    """
-    was_training = model.training
-    model.train(mode=False)
-    with torch.no_grad():
-        pairs = [(logits_of(model, batch.to(device)), batch.y) for batch in loader]
-    model.train(mode=was_training)
-    logits, label = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-    predicted, true = logits.argmax(dim=1).cpu().numpy(), label.cpu().numpy()
-    found = {
-        "loss": objective(logits, label, loss).item(),
-        "accuracy": accuracy(predicted, true),
-        "f1": macro_f1(predicted, true),
-    }
-    if logits.shape[1] == 2 and len(label.unique()) == 2:
-        margin = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
-        found["roc_auc"] = roc_auc(margin, true)
-    if getattr(model, "level", "graph") == "node":
-        found["weighted_accuracy"] = weighted_accuracy(predicted, true)
-    return found
-
-
-def _summary(settings: Training, history: list[Epoch]) -> str:
-    last = history[-1]
-    return (
-        f"loss {last.train_loss:.4f}, valid loss {last.valid['loss']:.4f}, "
-        f"accuracy {last.valid['accuracy']:.4f}, best epoch {best_epoch(settings, history) + 1}"
-    )
-
-
-def _cost(settings: Training, epoch: Epoch) -> float:
-    """What the best epoch has least of."""
-    return epoch.valid["loss"] if settings.select == "loss" else -epoch.valid["accuracy"]
-
-
-def _finite_gradients(model: nn.Module) -> bool:
+def _gradients_are_finite(model: nn.Module) -> bool:
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     return bool(torch.isfinite(torch.stack([torch.linalg.vector_norm(g) for g in gradients])).all())
 
 
 def _stop(folder: Path, card: Card, state: TrainingState, what: str) -> NoReturn:
-    """Keep the best weights so far, and say what was not finite."""
-    kept = "nothing was learned before"
+    """Save the best weights so far, and raise an error about a value that is not finite."""
+    kept, advice = "nothing was learned before", "look at features and settings"
     if state.history:
         best = best_epoch(card.training, state.history)
         _save(folder, dataclasses.replace(card, scores={"valid": state.history[best].valid}), state)
         kept = f"the weights of epoch {best + 1}, the best so far, are kept in it"
-    advice = "try a lower learning_rate" if state.history else "look at features and settings"
+        advice = "try a lower learning_rate"
     raise CheckFailedError(
         f"{folder}: {what}, is not finite in epoch {len(state.history) + 1}; {kept}; {advice}"
     )
 
 
 def _save(folder: Path, card: Card, state: TrainingState) -> None:
-    """The checkpoint of the best weights, and the history beside it."""
+    """Write the checkpoint of the best weights, and the history."""
     run = {
         "epochs": len(state.history),
         "best_epoch": best_epoch(card.training, state.history) + 1,
@@ -293,45 +314,29 @@ def _save(folder: Path, card: Card, state: TrainingState) -> None:
     save_checkpoint(folder, state.best, dataclasses.replace(card, run=run))
 
 
-def conditions(device: torch.device) -> dict[str, Any]:
-    """What the result of a training depends on beside data, settings and seed."""
-    return {
-        "device": device.type,
-        "threads": torch.get_num_threads(),
-        "graphxai_data": __version__,
-        "torch": version("torch"),
-    }
-
-
-def _make_room(folder: Path, card: Card, device: torch.device, force: bool) -> None:
-    """Leave a folder with this very training as it is; refuse another, or discard it by force."""
-    if force:
-        for name in (CARD, WEIGHTS, HISTORY, STATE):
-            (folder / name).unlink(missing_ok=True)
+def _is_finished(folder: Path, card: Card, device: torch.device) -> bool:
+    """Return whether a folder has this training's result; raise an error if it has another's."""
     if (folder / CARD).is_file():
-        finished = read_card(folder)
-        _check_same(folder, finished, card)
-        if finished.complete:  # a state beside it only waits to be taken away
-            return
+        old = read_card(folder)
+        _check_same(folder, old, card)
+        if old.complete:
+            return True
     if (folder / STATE).is_file():
-        there, under = begun_in(folder)
-        _check_same(folder, there, card)
-        _check_tables(folder, "under other conditions", under, conditions(device))
+        old, old_conditions = read_description(folder)
+        _check_same(folder, old, card)
+        _check_equal(folder, "under other conditions", old_conditions, conditions(device))
+    return False
 
 
-def _check_same(folder: Path, there: Card, wanted: Card) -> None:
-    if there.data.content_sha256 != wanted.data.content_sha256:
-        raise InputError(
-            f"{folder}: a training on another build of '{there.data.dataset}' (content "
-            f"{there.data.content_sha256[:12]}…, expected {wanted.data.content_sha256[:12]}…); "
-            "choose another --out, or discard it with `train --force`"
-        )
+def _check_same(folder: Path, old: Card, new: Card) -> None:
+    contents = ({"content": card.data.content_sha256} for card in (old, new))
+    _check_equal(folder, f"on another build of '{old.data.dataset}'", *contents)
     for table in ("shape", "architecture", "training"):
-        old, new = (dataclasses.asdict(card)[table] for card in (there, wanted))
-        _check_tables(folder, "with other settings", old, new)
+        values = (dataclasses.asdict(card)[table] for card in (old, new))
+        _check_equal(folder, "with other settings", *values)
 
 
-def _check_tables(folder: Path, how: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+def _check_equal(folder: Path, how: str, old: dict[str, Any], new: dict[str, Any]) -> None:
     for key in sorted(old | new):
         if old.get(key) != new.get(key):
             raise InputError(
@@ -340,30 +345,19 @@ def _check_tables(folder: Path, how: str, old: dict[str, Any], new: dict[str, An
             )
 
 
-def device_of(name: str) -> torch.device:
-    """The device of this name; "auto" is CUDA where there is one, else the CPU."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.zeros(1, device=name).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device: '{name}' cannot be used here ({reason}); try cpu") from None
-    return torch.device(name)
-
-
 def _check_data(dataset: GraphXAIDataset) -> None:
-    changed = {
+    """Raise an `InputError` unless the dataset is whole, and all its features are finite."""
+    changes = {
         "transform": dataset.transform,
         "pre_transform": dataset.pre_transform,
         "pre_filter": dataset.pre_filter,
         "choice of graphs": dataset._indices,
     }
-    for how, value in changed.items():
+    for how, value in changes.items():
         if value is not None:
             raise InputError(
-                f"'{dataset.name}' is loaded with a {how}, so that no digest would name what the "
-                "model was trained on; load the dataset without"
+                f"'{dataset.name}' is loaded with a {how}, so that no digest would identify the "
+                "training data; load the dataset without it"
             )
     for split, rows in dataset.get_idx_split().items():
         if not len(rows):
@@ -378,5 +372,5 @@ def _check_data(dataset: GraphXAIDataset) -> None:
             graph = int(torch.searchsorted(slices[key], row, right=True)) - 1
             raise InputError(
                 f"'{dataset.name}': {key} of graph {graph} has a value that is not finite; "
-                "correct what it was made from"
+                "correct its source"
             )

@@ -185,10 +185,10 @@ def states(folder: Path) -> Target:
     import safetensors.torch
 
     from graphxai_data.training import state as training_state
-    from graphxai_data.training.state import STATE, Epoch, TrainingState, begun_in
+    from graphxai_data.training.state import STATE, Epoch, TrainingState, read_description
 
     model, card = _model(folder)
-    state = TrainingState.fresh(model, 0.01)
+    state = TrainingState.new(model, 0.01)
     for parameter in model.parameters():
         parameter.grad = parameter.detach().clone()
     state.optimiser.step()
@@ -204,8 +204,8 @@ def states(folder: Path) -> Target:
             text = path.read_bytes().decode(errors="replace")
             said = {"about": text, "sha256": training_state._digest(text, tensors)}
             (folder / STATE).write_bytes(safetensors.torch.save(tensors, said))
-        begun_in(folder)
-        TrainingState.fresh(model, 0.01).load(folder)
+        read_description(folder)
+        TrainingState.new(model, 0.01).load(folder)
 
     return [folder / STATE, folder / "about.json"], read
 

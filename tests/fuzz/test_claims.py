@@ -68,11 +68,11 @@ CLAIMS = {
         header = json.dumps({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}})
         content = len(header).to_bytes(8, "little") + header.encode()
         (here / "training.safetensors").write_bytes(content)
-        read = lambda: begun_in(here)
+        read = lambda: read_description(here)
     """,
     "a header of many terabytes": """
         (here / "training.safetensors").write_bytes((2**42).to_bytes(8, "little") + b"{}")
-        read = lambda: begun_in(here)
+        read = lambda: read_description(here)
     """,
     "a packed file of tensors": """
         torch.save([[torch.zeros(10**7)], [], []], here / "a.pt")
@@ -104,7 +104,7 @@ from graphxai_data.recipe import Recipe, find
 from graphxai_data.files.toml import read_toml
 from graphxai_data.seeds import rng_for
 from graphxai_data.files.raw import Source
-from graphxai_data.training.state import begun_in
+from graphxai_data.training.state import read_description
 from tests.fuzz.runner import bound_memory
 GOOD = {"format": FORMAT, "version": VERSION, "dataset": "d", "content_sha256": "0"}
 GOOD["explainer"] = "e"
