@@ -4,9 +4,9 @@
     python data/sources/make_mnist_26k.py package/data
 
 The first 25,000 training and the first 1,000 test images of MNIST (LeCun, Cortes and Burges) in the
-order in which builds take them: a random one, fixed for good, in which every beginning has the
-digits in proportion. A build from all of MNIST therefore gives the same graphs. The archive holds
-IDX files like the original ones, and for each image its place in MNIST.
+order in which builds take them. That order is random but fixed, and any first n images have the
+digits in proportion. So a build from all of MNIST gives the same graphs. The archive holds IDX
+files like the original ones, and the number of each image in MNIST.
 """
 
 import argparse
@@ -17,21 +17,21 @@ from pathlib import Path
 
 import numpy as np
 
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.mnist_images import IDX_FILES, PARTS, read_digits
-from graphxai_data.sources import Source
 
 IMAGES = {"train": 25_000, "t10k": 1_000}
 
 
 def idx(array: np.ndarray) -> bytes:
-    """An array of bytes or 32-bit integers as an IDX file."""
+    """Return an array of bytes or 32-bit integers as an IDX file."""
     kind = {"uint8": 0x08, "int32": 0x0C}[array.dtype.name]
     header = struct.pack(f">I{array.ndim}I", kind << 8 | array.ndim, *array.shape)
     return header + array.astype(array.dtype.newbyteorder(">")).tobytes()
 
 
 def members(folder: Path) -> dict[str, bytes]:
-    """The files of the archive."""
+    """Return the files of the archive."""
     files = {}
     for part, digits in zip(PARTS, read_digits(Source("mnist", folder, "")), strict=True):
         count = IMAGES[part]
@@ -42,7 +42,7 @@ def members(folder: Path) -> dict[str, bytes]:
 
 
 def main() -> None:
-    """Read the folder named on the command line, write the archive beside this script."""
+    """Read the folder named on the command line, write the archive next to this script."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help=f"with {', '.join(IDX_FILES)}, plain or .gz")
     files = members(parser.parse_args().folder)

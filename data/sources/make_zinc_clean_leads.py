@@ -5,9 +5,9 @@
 
 From the 1.58 million ZINC Clean Leads of MOSES (Polykovskiy et al. 2020, MIT licence), keep the
 molecules without halogen, with at least 19 heavy atoms (which brings the grafted molecules nearest
-to the paper's mean size) and with no hydrogen written as an atom, and of those the 100,000 with the
-smallest SHA-256 of their SMILES: a random choice that needs no random generator. One SMILES a line,
-sorted.
+to the paper's mean size) and with no hydrogen written as an atom. Among those, take the 100,000
+with the smallest SHA-256 of their SMILES: a random sample without a random generator. Write one
+SMILES per line, sorted.
 """
 
 import argparse
@@ -22,20 +22,20 @@ ATOM = re.compile(r"\[[^\]]+\]|Br|Cl|[BCNOPSFIbcnops]")
 HALOGEN = re.compile(r"F|Cl|Br|I")
 
 
-def wanted(smiles: str) -> bool:
-    """Whether a molecule may be a background."""
+def usable(smiles: str) -> bool:
+    """Return whether a molecule may be a background."""
     plain = "[H]" not in smiles and not HALOGEN.search(smiles)
     return plain and len(ATOM.findall(smiles)) >= MIN_HEAVY_ATOMS
 
 
 def select(lines: list[str], count: int) -> list[str]:
-    """The `count` wanted molecules with the smallest hashes, sorted."""
-    pool = sorted(set(filter(wanted, lines)), key=lambda s: hashlib.sha256(s.encode()).digest())
+    """Return the `count` usable molecules with the smallest hashes, sorted."""
+    pool = sorted(set(filter(usable, lines)), key=lambda s: hashlib.sha256(s.encode()).digest())
     return sorted(pool[:count])
 
 
 def main() -> None:
-    """Read the CSV file named on the command line, write the pool beside this script."""
+    """Read the CSV file named on the command line, write the pool next to this script."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("csv", type=Path, help="train.csv.gz of the package molsets 0.3.1")
     header, *lines = gzip.decompress(parser.parse_args().csv.read_bytes()).decode().splitlines()

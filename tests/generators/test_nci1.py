@@ -196,7 +196,7 @@ def test_predictions_are_measured_and_explanations_refused(tmp_path: Path) -> No
         InputError, match="'nci1' has no rationale: what its classes come from is unknown"
     ):
         evaluate(dataset, ["degree"])
-    with pytest.raises(InputError, match="no rationale is known of this graph"):
+    with pytest.raises(InputError, match="no rationale is known for this graph"):
         dataset[0].to_explanation()
 
 
