@@ -1,7 +1,7 @@
-"""How `BatchLoader` cuts a batch out of the tensors of a dataset: one copy a field."""
+"""How `BatchLoader` cuts a batch out of the tensors of a dataset: one copy per field."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,73 +13,67 @@ from torch_geometric.data.storage import N_KEYS
 
 from graphxai_data.datasets.data import Texts
 from graphxai_data.files.jit import compiled
+from graphxai_data.graphs.columns import Ints
 
-Integers = npt.NDArray[np.int64]
-# Bytes: fields with one row a graph that is no larger may be copied for a whole epoch at once.
+# Bytes: fields with one row per graph of at most this size are reordered once per epoch.
 _SMALL_ROW = 64
 
 
 def fields_of(dataset: InMemoryDataset) -> dict[str, Any]:
-    """The fields of its graphs, in the order in which PyG gives them to a graph."""
+    """Return the fields of its graphs, in PyG's order."""
     return {key: dataset._data[key] for key in dataset.slices if key in dataset._data._store}
 
 
 def node_counter(fields: dict[str, Any]) -> str | None:
-    """The field whose rows PyG takes for the nodes."""
+    """Return the field by whose rows PyG counts nodes."""
     rows = [key for key, value in fields.items() if not is_text(value)]
     known = [key for key in rows if key in N_KEYS] + [key for key in rows if "node" in key]
     return known[0] if known else None
 
 
 def is_text(value: object) -> bool:
-    """Whether a field has one string a graph."""
+    """Return whether a field has one string per graph."""
     return isinstance(value, Texts) or (
         isinstance(value, list) and all(isinstance(text, str) for text in value)
     )
 
 
-def counts_in_nodes(key: str) -> bool:
-    """Whether a field holds numbers of nodes, as `Data.__inc__` and `Data.__cat_dim__` see it."""
+def holds_node_ids(key: str) -> bool:
+    """Return whether `Data.__inc__` and `Data.__cat_dim__` take a field for node ids."""
     return "index" in key or key == "face"
 
 
 class BatchCutter:
-    """Makes the batches of one epoch, where there is no obstacle."""
+    """Makes the batches of one epoch from a dataset that has no `obstacle`."""
 
     def __init__(
-        self,
-        dataset: InMemoryDataset,
-        keys: Sequence[str] | None,
-        order: Integers,
-        batch_size: int,
+        self, dataset: InMemoryDataset, keys: Sequence[str] | None, order: Ints, batch_size: int
     ) -> None:
         fields, slices = fields_of(dataset), dataset.slices
-        chosen = dataset._indices
-        self._graphs = order if chosen is None else np.array(chosen, np.int64)[order]
+        indices = dataset._indices
+        self._graphs = order if indices is None else np.array(indices, np.int64)[order]
         self._batch_size = batch_size
         self._empty = Batch(_base_cls=type(dataset._data))
-        self._fields: dict[str, _Field] = {}
-        # Fields that divide alike, such as x and node_mask, are one level; nodes are the first.
+        self._numbers = np.arange(batch_size)
+        # Fields with equal slices, such as x and node_mask, share a level; nodes are the first.
         self._levels: list[_Level] = []
         self._level_of(slices[node_counter(fields)])
+        self._cut: dict[str, Callable[[_Part], _Cut]] = {}
         for key, value in fields.items():
             if keys is not None and key not in keys:
                 continue
-            if isinstance(value, Texts):
-                self._fields[key] = _Encoded(value)
-            elif is_text(value):
-                self._fields[key] = _Strings(value)
-            elif counts_in_nodes(key):
-                self._fields[key] = _NodeNumbers(value, self._level_of(slices[key]))
+            if is_text(value):
+                self._cut[key] = _cut_texts(value)
+                continue
+            number = self._level_of(slices[key])
+            level = self._levels[number]
+            if holds_node_ids(key):
+                self._cut[key] = _cut_node_ids(value, number)
+            elif level.single and _row_bytes(value) <= _SMALL_ROW:
+                self._cut[key] = _cut_in_order(value, level.starts, batch_size, number)
             else:
-                rows = _Rows(value, self._level_of(slices[key]))
-                level = self._levels[rows.level]
-                if level.single and rows.width <= _SMALL_ROW:
-                    self._fields[key] = _InOrder(value, level.starts, batch_size, rows.level)
-                else:
-                    self._fields[key] = rows
-        self._numbers = np.arange(batch_size)
-        # Of its own, so that who changes `ptr` of a batch can still take the batch apart.
+                self._cut[key] = _cut_rows(value, number)
+        # Private copy: mutating `batch.ptr` must not corrupt slices.
         self._ptr = self._levels[0].new_ptr.copy()
 
     def __iter__(self) -> Iterator[Batch]:
@@ -91,12 +85,12 @@ class BatchCutter:
         part = _Part(i, self._graphs[first:last], [level.runs(i) for level in self._levels])
         count = len(part.graphs)
         values, slices, increments = {}, {}, {}
-        for key, field in self._fields.items():
-            values[key], slices[key], increments[key] = field.cut(part)
+        for key, cut in self._cut.items():
+            values[key], slices[key], increments[key] = cut(part)
         repeated = np.repeat(self._numbers[:count], part.runs[0].lengths)
         values["batch"] = torch.from_numpy(repeated)
         values["ptr"] = torch.from_numpy(self._ptr[first + i : last + i + 1])
-        # As PyG's collate does it, but without making a class anew for every batch.
+        # As in PyG's collate, but without creating a class for every batch.
         batch = copy.copy(self._empty)
         batch._store._mapping.update(values)
         batch._num_graphs, batch._slice_dict, batch._inc_dict = count, slices, increments
@@ -120,16 +114,16 @@ class _Runs(NamedTuple):
         total: number of rows in the batch.
     """
 
-    starts: Integers
-    lengths: Integers
+    starts: Ints
+    lengths: Ints
     ptr: Tensor
     total: int
 
 
 class _Level:
-    """Fields of which each graph has as many rows; what can be is computed once an epoch."""
+    """Fields with the same number of rows per graph; holds what is computed once per epoch."""
 
-    def __init__(self, slices: Tensor, graphs: Integers, batch_size: int) -> None:
+    def __init__(self, slices: Tensor, graphs: Ints, batch_size: int) -> None:
         self.slices = slices
         self._size = batch_size
         ptr = slices.numpy()
@@ -142,105 +136,83 @@ class _Level:
         self.new_ptr = np.insert(ends - before, firsts, 0)
 
     def runs(self, i: int) -> _Runs:
-        """The rows of batch i."""
+        """Return the rows of batch i."""
         first, last = i * self._size, (i + 1) * self._size
         ptr = self.new_ptr[first + i : last + i + 1]
-        return _Runs(
-            self.starts[first:last],
-            self._lengths[first:last],
-            torch.from_numpy(ptr),
-            int(ptr[-1]),
-        )
+        starts, lengths = self.starts[first:last], self._lengths[first:last]
+        return _Runs(starts, lengths, torch.from_numpy(ptr), int(ptr[-1]))
 
 
 class _Part:
-    """What the fields of batch `number` share; `offsets` [g] are the nodes before each graph."""
+    """What the fields of batch `number` share; `offsets` [g] counts the nodes before each graph."""
 
-    def __init__(self, number: int, graphs: Integers, runs: list[_Runs]) -> None:
-        self.number = number
-        self.graphs = graphs
-        self.runs = runs
+    def __init__(self, number: int, graphs: Ints, runs: list[_Runs]) -> None:
+        self.number, self.graphs, self.runs = number, graphs, runs
         self.offsets = runs[0].ptr[:-1]
         self.zeros = torch.zeros(len(graphs), dtype=torch.int64)
 
 
-# A field of a batch, and what PyG needs to take it apart: its slices and increments.
+# A field of a batch with the slices and increments by which PyG takes the batch apart.
 _Cut = tuple[Any, Tensor, Tensor | None]
 
 
-class _Strings:
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
+def _cut_texts(texts: Sequence[str]) -> Callable[[_Part], _Cut]:
+    def cut(part: _Part) -> _Cut:
+        if isinstance(texts, Texts):
+            selected = texts.take(part.graphs)
+        else:
+            selected = [texts[i] for i in part.graphs.tolist()]
+        return selected, torch.arange(len(selected) + 1), None
 
-    def cut(self, part: _Part) -> _Cut:
-        chosen = [self._texts[i] for i in part.graphs.tolist()]
-        return chosen, torch.arange(len(chosen) + 1), None
-
-
-class _Encoded:
-    """`Texts`, decoded without the checks that an index given by a user needs."""
-
-    def __init__(self, texts: Texts) -> None:
-        self._content = texts._content.tobytes()
-        self._ptr = texts._ptr.tolist()
-
-    def cut(self, part: _Part) -> _Cut:
-        content, ptr = self._content, self._ptr
-        chosen = [content[ptr[i] : ptr[i + 1]].decode() for i in part.graphs.tolist()]
-        return chosen, torch.arange(len(chosen) + 1), None
+    return cut
 
 
-class _Rows:
-    """A field with some rows a graph, copied as bytes so that one loop serves all types."""
+def _cut_rows(value: Tensor, level: int) -> Callable[[_Part], _Cut]:
+    """A field with any number of rows per graph, copied as bytes: one loop serves all types."""
+    value, width = value.contiguous(), _row_bytes(value)
+    source = _bytes(value)
 
-    def __init__(self, value: Tensor, level: int) -> None:
-        self.level = level
-        self.width = value.shape[1:].numel() * value.element_size()
-        self._value = value.contiguous()
-        self._bytes = _bytes(self._value)
+    def cut(part: _Part) -> _Cut:
+        runs = part.runs[level]
+        rows = torch.empty((runs.total, *value.shape[1:]), dtype=value.dtype)
+        _copy_runs(source, runs.starts, runs.lengths, width, _bytes(rows))
+        return rows, runs.ptr, part.zeros
 
-    def cut(self, part: _Part) -> _Cut:
-        runs = part.runs[self.level]
-        copied = torch.empty((runs.total, *self._value.shape[1:]), dtype=self._value.dtype)
-        _copy_runs(self._bytes, runs.starts, runs.lengths, self.width, _bytes(copied))
-        return copied, runs.ptr, part.zeros
+    return cut
 
 
-class _InOrder:
-    """A field with one small row a graph, put in the order of the epoch all at once."""
-
-    def __init__(self, value: Tensor, rows: Integers, batch_size: int, level: int) -> None:
-        self._parts = value.index_select(0, torch.from_numpy(rows)).split(batch_size)
-        self._level = level
-
-    def cut(self, part: _Part) -> _Cut:
-        return self._parts[part.number].clone(), part.runs[self._level].ptr, part.zeros
+def _cut_in_order(
+    value: Tensor, rows: Ints, batch_size: int, level: int
+) -> Callable[[_Part], _Cut]:
+    """A field with one small row per graph, put in the order of the epoch at once."""
+    batches = value.index_select(0, torch.from_numpy(rows)).split(batch_size)
+    return lambda part: (batches[part.number].clone(), part.runs[level].ptr, part.zeros)
 
 
-class _NodeNumbers:
-    """A field such as `edge_index` [2, m]: numbers of nodes, raised by the nodes before."""
+def _cut_node_ids(value: Tensor, level: int) -> Callable[[_Part], _Cut]:
+    """A field such as `edge_index` [2, m], raised by the number of nodes before each graph."""
+    shape = value.shape[:-1]
+    source = value.reshape(shape.numel(), value.shape[-1]).contiguous().numpy()
 
-    def __init__(self, value: Tensor, level: int) -> None:
-        self._level = level
-        self._shape = value.shape[:-1]
-        self._lines = value.reshape(self._shape.numel(), value.shape[-1]).contiguous().numpy()
+    def cut(part: _Part) -> _Cut:
+        runs = part.runs[level]
+        ids = torch.empty((*shape, runs.total), dtype=torch.int64)
+        lines = ids.view(shape.numel(), runs.total).numpy()
+        _copy_raised(source, runs.starts, runs.lengths, part.offsets.numpy(), lines)
+        return ids, runs.ptr, part.offsets
 
-    def cut(self, part: _Part) -> _Cut:
-        runs = part.runs[self._level]
-        numbers = torch.empty((*self._shape, runs.total), dtype=torch.int64)
-        lines = numbers.view(self._shape.numel(), runs.total).numpy()
-        _copy_raised(self._lines, runs.starts, runs.lengths, part.offsets.numpy(), lines)
-        return numbers, runs.ptr, part.offsets
+    return cut
 
 
-_Field = _Strings | _Encoded | _Rows | _InOrder | _NodeNumbers
+def _row_bytes(value: Tensor) -> int:
+    return value.shape[1:].numel() * value.element_size()
 
 
 def _bytes(tensor: Tensor) -> npt.NDArray[np.uint8]:
     return tensor.numpy().reshape(-1).view(np.uint8)
 
 
-# Each loop runs over slices, not over computed positions: that is what the compiler can vectorise.
+# Each loop runs over slices, not over computed positions, so that the compiler can vectorise it.
 @compiled
 def _copy_runs(source, starts, lengths, width, target):  # type: ignore[no-untyped-def]
     done = 0

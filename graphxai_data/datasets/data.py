@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explanation
 
 from graphxai_data.errors import InputError
-from graphxai_data.graphs.columns import expand
+from graphxai_data.graphs.columns import Ints, expand
 from graphxai_data.graphs.record import Column, Schema
 
 # Stored as small integers; users of PyG index with them.
@@ -60,9 +60,9 @@ def as_tensor(stored: npt.NDArray[Any], column: Column) -> Tensor:
 
 
 class Texts(Sequence[str]):
-    """Many strings as one array of UTF-8 bytes, each decoded when it is asked for."""
+    """Many strings as UTF-8 bytes with pointers, each decoded on demand."""
 
-    def __init__(self, content: npt.NDArray[np.uint8], ptr: npt.NDArray[np.int64]) -> None:
+    def __init__(self, content: bytes, ptr: Ints) -> None:
         self._content = content
         self._ptr = ptr
 
@@ -76,7 +76,12 @@ class Texts(Sequence[str]):
         if isinstance(i, slice):
             return [self[k] for k in range(*i.indices(len(self)))]
         i = range(len(self))[i]
-        return self._content[self._ptr[i] : self._ptr[i + 1]].tobytes().decode()
+        return self._content[self._ptr[i] : self._ptr[i + 1]].decode()
+
+    def take(self, positions: Ints) -> list[str]:
+        """Return the strings at these positions, without the checks that a user's index needs."""
+        spans = zip(self._ptr[positions].tolist(), self._ptr[positions + 1].tolist(), strict=True)
+        return [self._content[first:last].decode() for first, last in spans]
 
     def __len__(self) -> int:
         return len(self._ptr) - 1

@@ -121,7 +121,7 @@ def _assemble(
         if split is not None:
             stored = np.compress(rows[column.pointer], stored, axis=column.axis)
         if column.level == "text":
-            texts = Texts(stored, joined[column.pointer])
+            texts = Texts(stored.tobytes(), joined[column.pointer])
             # PyG returns the storage itself where there is a single graph.
             values[key] = texts[0] if len(texts) == 1 else texts
             slices[key] = slices_of[None]

@@ -1,8 +1,8 @@
-"""Batches cut straight out of a dataset's tensors: PyG's own batches, many times as fast.
+"""Batches cut straight out of a dataset's tensors: equal to PyG's, many times as fast.
 
-An `InMemoryDataset` holds one long tensor a field, and where in it the rows of each graph begin and
-end. PyG's loader makes an object of every graph and puts them together again; here a batch is one
-copy a field, by compiled loops. What those loops do not cover, `obstacle` names, and PyG does it.
+An `InMemoryDataset` holds one long tensor per field, with the slices of its graphs. PyG's loader
+creates an object for every graph and concatenates them again; here compiled loops copy each field
+once per batch. `obstacle` names what those loops do not cover; PyG makes the batches then.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +15,13 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphxai_data.datasets.collate import (
     BatchCutter,
-    Integers,
-    counts_in_nodes,
     fields_of,
+    holds_node_ids,
     is_text,
     node_counter,
 )
 from graphxai_data.errors import InputError, nearest, whole_number
+from graphxai_data.graphs.columns import Ints
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
 
 _NUMPY_TYPES = {
@@ -33,18 +33,18 @@ _NUMPY_TYPES = {
 class BatchLoader:
     """The batches of any PyG `InMemoryDataset`, or of a part of one such as `dataset[10:20]`.
 
-    Every batch is the `torch_geometric.data.Batch` that PyG's `DataLoader` gives for these graphs,
-    equal in every field. Its tensors are copies: changing a batch never changes the dataset. The
-    dataset is looked at anew whenever an epoch begins. The first batch of a process waits half a
-    second for numba.
+    Every batch equals, in every field, the `torch_geometric.data.Batch` of PyG's `DataLoader` for
+    these graphs. Its tensors are copies: changing a batch never changes the dataset. Changes to the
+    dataset take effect in the next epoch. The first batch of a process waits half a second for
+    numba.
 
     Args:
         dataset: where the graphs come from; a transform is applied whenever a graph is taken.
-        batch_size: graphs in a batch.
+        batch_size: graphs per batch.
         shuffle: take the graphs in another order every epoch, a function of `seed` and `epoch`.
         seed: of the orders; the global random generators are neither read nor changed.
         drop_last: leave out the last batch if it is not full.
-        keys: the fields to keep, all if None; `batch` and `ptr` are there in any case.
+        keys: the fields to keep, all if None; `batch` and `ptr` are always kept.
     """
 
     def __init__(
@@ -60,12 +60,10 @@ class BatchLoader:
         if not isinstance(dataset, InMemoryDataset):
             raise InputError(
                 f"dataset: expected a PyG InMemoryDataset, got {type(dataset).__name__}; "
-                "take torch_geometric.loader.DataLoader for anything else"
+                "use torch_geometric.loader.DataLoader for anything else"
             )
         if dataset._data is None:
-            raise InputError(
-                f"dataset: {type(dataset).__name__} holds no graphs yet; load it first"
-            )
+            raise InputError(f"dataset: {type(dataset).__name__} holds no graphs; load it first")
         if isinstance(keys, str):
             raise InputError(f"keys: expected several names, got {keys!r}; write ({keys!r},)")
         self.dataset = dataset
@@ -80,10 +78,10 @@ class BatchLoader:
 
     @property
     def epoch(self) -> int:
-        """Number of the next epoch; set it to go on where an interrupted training stopped.
+        """Number of the next epoch; set it to resume an interrupted training.
 
-        An epoch is counted when it begins: during epoch 3, and after one that was left early, the
-        number is 4. To repeat an unfinished epoch, set it back.
+        An epoch is counted when it begins: during epoch 3, and after leaving it early, the number
+        is 4. To repeat an unfinished epoch, set it back.
         """
         return self._epoch
 
@@ -93,7 +91,7 @@ class BatchLoader:
 
     @property
     def obstacle(self) -> str | None:
-        """Why graphs are taken one at a time, with the same result but slower; None if not."""
+        """Why graphs are taken one at a time, which is slower; None if batches are cut."""
         return obstacle(self.dataset, self.keys)
 
     def __len__(self) -> int:
@@ -115,7 +113,7 @@ class BatchLoader:
         self.epoch += 1
         return batches
 
-    def _one_by_one(self, positions: Integers) -> Batch:
+    def _one_by_one(self, positions: Ints) -> Batch:
         graphs = [self.dataset[i] for i in positions.tolist()]
         if self.keys is None:
             return Batch.from_data_list(graphs)
@@ -131,7 +129,7 @@ class BatchLoader:
 
 
 def obstacle(dataset: InMemoryDataset, keys: Sequence[str] | None = None) -> str | None:
-    """Why batches with these fields cannot be cut from the dataset's tensors; None if they can."""
+    """Return why batches with these fields cannot be cut from tensors; None if they can."""
     data, slices = dataset._data, dataset.slices
     if dataset.transform is not None:
         return "the dataset has a transform"
@@ -147,9 +145,9 @@ def obstacle(dataset: InMemoryDataset, keys: Sequence[str] | None = None) -> str
             return f"{type(data).__name__} has its own {name}"
     if "_num_nodes" in data._store.__dict__:
         return "the number of nodes is stored"
-    chosen = dataset._indices
-    if chosen and not 0 <= min(chosen) <= max(chosen) < dataset.len():
-        return "the dataset chooses graphs that are not there"
+    indices = dataset._indices
+    if indices and not 0 <= min(indices) <= max(indices) < dataset.len():
+        return "the dataset selects graphs that do not exist"
     for key in data._store:
         if key not in slices:
             return f"'{key}' is not divided into graphs"
@@ -160,28 +158,29 @@ def obstacle(dataset: InMemoryDataset, keys: Sequence[str] | None = None) -> str
     if counter is None or not data._store.can_infer_num_nodes:
         return "no field tells the number of nodes"
     for key, value in fields.items():
-        if keys is None or key in keys or key == counter:
-            reason = _uncovered(key, value, slices[key], dataset.len())
-            if reason is not None:
-                return f"'{key}' {reason}"
+        if keys is not None and key not in keys and key != counter:
+            continue
+        if reason := _uncovered(key, value, slices[key], dataset.len()):
+            return f"'{key}' {reason}"
     return None
 
 
 def _uncovered(key: str, value: object, ptr: object, graphs: int) -> str | None:
     if is_text(value):
         return None
-    # The type itself, not a subclass such as PyG's EdgeIndex, which holds more than its numbers.
+    # Not a subclass such as PyG's EdgeIndex, which holds more than its values.
     if type(value) is not Tensor or value.layout != torch.strided or value.is_nested:
         return "is neither a plain tensor nor a list of strings"
     if value.requires_grad or value.is_conj() or value.is_neg() or value.device.type != "cpu":
-        return "is not just numbers in memory"
+        return "is not a plain array in memory"
     if value.dtype not in _NUMPY_TYPES:
         return f"is of a type that NumPy does not have, {value.dtype}"
-    if counts_in_nodes(key) and value.dtype != torch.int64:
-        return "holds numbers of nodes, but not as int64"
+    if holds_node_ids(key) and value.dtype != torch.int64:
+        return "holds node ids, but not as int64"
     if not isinstance(ptr, Tensor) or not _divides(ptr, graphs) or value.dim() == 0:
         return "is not divided into graphs"
-    if ptr[-1] > value.shape[_dim(key)]:  # the compiled loops do not look whether a row is there
+    # The compiled loops do not check bounds.
+    if ptr[-1] > value.shape[-1 if holds_node_ids(key) else 0]:
         return "has fewer rows than its slices say"
     return None
 
@@ -194,7 +193,3 @@ def _divides(ptr: Tensor, graphs: int) -> bool:
         and bool(ptr[0] >= 0)
         and bool((ptr[1:] >= ptr[:-1]).all())
     )
-
-
-def _dim(key: str) -> int:
-    return -1 if counts_in_nodes(key) else 0

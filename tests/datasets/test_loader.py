@@ -341,14 +341,14 @@ UNUSUAL: dict[str, tuple[str, Callable[[int], Any]]] = {
         "'many' is neither a plain tensor nor a list of strings", of(Data, many=[1, 2])
     ),
     "gradients": (
-        "'w' is not just numbers in memory", of(Data, w=torch.ones(2, requires_grad=True))
+        "'w' is not a plain array in memory", of(Data, w=torch.ones(2, requires_grad=True))
     ),
     "int32 numbers of nodes": (
-        "'an_index' holds numbers of nodes, but not as int64",
+        "'an_index' holds node ids, but not as int64",
         lambda i: other_type(i, torch.int32, "an_index"),
     ),
     "bool with index in its name": (
-        "'index_mask' holds numbers of nodes, but not as int64",
+        "'index_mask' holds node ids, but not as int64",
         lambda i: other_type(i, torch.bool, "index_mask"),
     ),
     "bfloat16": (
@@ -414,7 +414,7 @@ def test_slices_that_do_not_fit_are_left_to_pyg(ten: Collected) -> None:
     ten.slices["x"] = ten.slices["x"].flip(0)
     assert obstacle(ten) == "'x' is not divided into graphs"
     ten._indices = [3, 10]
-    assert obstacle(ten) == "the dataset chooses graphs that are not there"
+    assert obstacle(ten) == "the dataset selects graphs that do not exist"
 
 
 def test_a_field_that_cannot_be_cut_is_no_obstacle_if_it_is_not_asked_for() -> None:
@@ -473,9 +473,9 @@ def test_wrong_wishes_are_refused(ten: Collected) -> None:
         BatchLoader(ten, seed=-1)
     with pytest.raises(InputError, match="epoch: expected a whole number from 0"):
         BatchLoader(ten).epoch = -1
-    with pytest.raises(InputError, match="got list; take torch_geometric.loader.DataLoader"):
+    with pytest.raises(InputError, match="got list; use torch_geometric.loader.DataLoader"):
         BatchLoader(list(ten))
-    with pytest.raises(InputError, match="InMemoryDataset holds no graphs yet"):
+    with pytest.raises(InputError, match="InMemoryDataset holds no graphs; load it first"):
         BatchLoader(InMemoryDataset())
 
 
