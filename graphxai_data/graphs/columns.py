@@ -123,21 +123,20 @@ def _owner(ptr: npt.NDArray[Any]) -> Ints:
     return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
-def pointers(lengths: "Sequence[int] | Ints") -> Ints:
+def pointers(lengths: npt.ArrayLike) -> Ints:
     """Return [g+1] where each graph's rows begin, and where the last one's end."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
 
 def _compact(rows: npt.NDArray[np.float32], feature: Feature) -> npt.NDArray[Any]:
+    """Return features as they are stored."""
     if feature.encoding == "dense":
         return rows
-    if feature.encoding == "multihot":
-        blocks = np.split(rows, np.cumsum(feature.widths)[:-1], axis=1)
-        widths = [Feature(width, "onehot") for width in feature.widths]
-        parts = [_compact(block, width) for block, width in zip(blocks, widths, strict=True)]
-        return np.stack(parts, axis=1)
-    if not (((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all()):
-        bad = int(np.flatnonzero(((rows != 0).sum(axis=1) != 1) | (rows.max(axis=1) != 1))[0])
-        raise CheckFailedError(f"a feature declared one-hot is not, in row {bad} of its shard")
-    ids: npt.NDArray[np.uint8] = rows.argmax(axis=1).astype(np.uint8)
-    return ids
+    parts = np.split(rows, np.cumsum(feature.widths)[:-1], axis=1) if feature.widths else [rows]
+    for part in parts:
+        valid = ((part == 0) | (part == 1)).all(axis=1) & (part.sum(axis=1) == 1)
+        if not valid.all():
+            bad = int(np.argmin(valid))
+            raise CheckFailedError(f"a feature declared one-hot is not, in row {bad} of its shard")
+    ids = np.stack([part.argmax(axis=1) for part in parts], axis=1).astype(np.uint8)
+    return ids if feature.widths else ids.reshape(-1)

@@ -1,4 +1,4 @@
-"""Digests: of one shard's arrays, and of a whole build whatever its shards; never of HDF5 bytes."""
+"""Digests of one shard's arrays, and of a whole build; never of HDF5 bytes."""
 
 import hashlib
 from typing import Any
@@ -13,9 +13,9 @@ from graphxai_data.graphs.columns import Columns
 class ArrayDigest:
     """SHA-256 over name, type, shape and bytes of each array, in name order.
 
-    Fed shard by shard it gives what one shard with all those graphs would give: every array has a
-    running hash along the graphs, and pointers go on where the last shard's stopped. So the digest
-    of a build does not depend on how many graphs a shard holds.
+    Updated shard by shard, it equals the digest of one shard with all graphs: every array has a
+    running hash, and pointers continue where those of the last shard ended. So the digest of a
+    build does not depend on the shard size.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ArrayDigest:
         """Add the next graphs."""
         for name, array in columns.items():
             if name == "edge_index":
-                # [2, M] grows along its second axis: two running hashes, one for each row.
+                # [2, M] grows along its second axis: two running hashes, one per row.
                 self._add("edge_index/0", array[0])
                 self._add("edge_index/1", array[1])
             elif name.endswith("_ptr"):
@@ -48,7 +48,7 @@ class ArrayDigest:
         self._lengths[name] = self._lengths.get(name, 0) + len(rows)
 
     def hexdigest(self) -> str:
-        """Digest of all that was added."""
+        """Return the digest of all graphs so far."""
         whole = hashlib.sha256()
         for name in sorted(self._hashes):
             dtype, row_shape = self._layouts[name]
@@ -58,10 +58,10 @@ class ArrayDigest:
 
 
 def shard_digest(stored: Columns) -> str:
-    """Digest of one shard, of the arrays as they are stored."""
+    """Return the digest of one shard's stored arrays."""
     return ArrayDigest().update(stored).hexdigest()
 
 
 def widened(stored: Columns) -> Columns:
-    """The same graphs with node ids as int64: stored types differ with the largest graph."""
+    """Return the arrays with node ids as int64: the stored type depends on the largest graph."""
     return stored | {"edge_index": stored["edge_index"].astype(np.int64)}

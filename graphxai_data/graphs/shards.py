@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import h5py
@@ -65,20 +64,11 @@ class ShardWriter:
         self._graph_ids.append(graph_id)
         self._splits.append(split)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             return
-        columns = pack(
-            self._records,
-            self._schema,
-            np.array(self._graph_ids, np.int64),
-            np.array(self._splits, np.uint8),
-        )
+        graph_ids, splits = np.array(self._graph_ids, np.int64), np.array(self._splits, np.uint8)
+        columns = pack(self._records, self._schema, graph_ids, splits)
         if problems := check_columns(columns, self._schema):
             raise CheckFailedError(f"{self.path}: nothing written; " + "; ".join(problems))
         write_atomically(self.path, shard_bytes(columns, self._schema, **self._identity))
@@ -92,7 +82,12 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
         schema: of the graphs.
         identity: `dataset`, `recipe_sha256` and `seed`, stored as file attributes.
     """
-    stored = {name: _little_endian(array) for name, array in _narrowed(columns).items()}
+    largest = int(columns["edge_index"].max(initial=0))
+    narrow = columns["edge_index"].astype(np.min_scalar_type(largest))
+    stored = {
+        name: np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        for name, array in sorted((columns | {"edge_index": narrow}).items())
+    }
     # Not the "core" driver's file image, which has a wrong checksum in HDF5 1.14.2 and older.
     buffer = io.BytesIO()
     with h5py.File(buffer, "w", libver=("v110", "v110")) as f:
@@ -103,7 +98,7 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
             f.attrs["has_rationale"] = False
         for name, value in sorted(identity.items()):
             f.attrs[name] = value
-        for name, array in sorted(stored.items()):
+        for name, array in stored.items():
             f.create_dataset(name, data=array, track_times=False)
         for column in schema.columns():
             if column.feature is not None:
@@ -167,7 +162,12 @@ class ShardReader:
             )
 
     def _read(self, file: h5py.h5f.FileID) -> None:
-        _check_version(_read_attribute(file, "schema_version", int), self.path)
+        version = _read_attribute(file, "schema_version", int)
+        if version != SCHEMA_VERSION:
+            raise DamagedError(
+                f"{self.path}: schema version {version}, expected {SCHEMA_VERSION}; "
+                "build the dataset again with this version of graphxai-data"
+            )
         self.columns: Columns = {}
         self.offsets: dict[str, int] = {}
         features: dict[str, Feature] = {}
@@ -175,14 +175,13 @@ class ShardReader:
         for key in file:
             name = key.decode()
             array_id = _open_array(file, key)
-            self.columns[name] = _cut(array_id, self._image)
-            if self.columns[name].size:
+            array = self.columns[name] = _cut(array_id, self._image)
+            if array.size:
                 self.offsets[name] = array_id.get_offset()
             if name in ("x", "edge_attr"):
-                features[name] = _read_feature(array_id, self.columns[name])
+                features[name] = _read_feature(array_id, array)
             elif name not in USUAL and not name.endswith("_ptr"):
                 level = cast(Level, _read_attribute(array_id, "level", str))
-                array = self.columns[name]
                 extras.append(Column(name, level, array.dtype.str, array.shape[1:]))
         self.schema = Schema(
             node_features=features["x"],
@@ -264,15 +263,6 @@ class ShardReader:
         return (self[i] for i in range(len(self)))
 
 
-def _little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-
-
-def _narrowed(columns: Columns) -> Columns:
-    largest = int(columns["edge_index"].max(initial=0))
-    return columns | {"edge_index": columns["edge_index"].astype(np.min_scalar_type(largest))}
-
-
 # What h5py raises for damaged files.
 _HDF5_ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError)
 
@@ -280,14 +270,6 @@ _HDF5_ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError)
 def _unreadable(path: Path, error: Exception) -> DamagedError:
     reason = " ".join(str(error).split()).strip("'\"")
     return DamagedError(f"{path}: not a readable shard ({reason}); delete it and build again")
-
-
-def _check_version(version: object, path: Path) -> None:
-    if version != SCHEMA_VERSION:
-        raise DamagedError(
-            f"{path}: schema version {version}, expected {SCHEMA_VERSION}; "
-            "build the dataset again with this version of graphxai-data"
-        )
 
 
 # Shards are read with h5py's low-level interface, and arrays are cut out of the file's bytes at the

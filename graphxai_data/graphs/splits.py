@@ -1,8 +1,8 @@
-"""Splits: every graph in one split, groups never torn apart, classes in proportion.
+"""Splits: every graph in one split, groups never divided, classes in proportion.
 
-Groups with the same class content are interchangeable: of each such kind every split gets its
-whole share, at random. What the rounding leaves over (fewer groups of a kind than there are
-splits) goes, group by group, where its classes are most behind.
+Groups with the same number of graphs of each class are of one kind. Every split gets its share of
+each kind, rounded down, at random. Each group left over by the rounding goes to the split that
+lacks its classes most.
 """
 
 from collections.abc import Sequence
@@ -10,24 +10,23 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.graphs.columns import Ints
 from graphxai_data.seeds import Draws
 
-Ints = npt.NDArray[np.int64]
-
-# Where classes are equally far behind in two splits, the one that is behind in all gets the group.
+# Breaks ties: of two splits that lack the classes equally, the one that lacks more graphs.
 _TOTAL_WEIGHT = 1e-3
 
 
 def assign_splits(
     label: Ints, group: Ints, fractions: Sequence[float], draws: Draws
 ) -> npt.NDArray[np.uint8]:
-    """Split id of every graph.
+    """Return the split id of every graph.
 
     Args:
         label: [g] class of each graph.
         group: [g] group of each graph, any integers.
         fractions: share of each split; they sum to 1.
-        draws: which groups go where; the shares do not depend on it.
+        draws: decide which groups go where; the shares do not depend on them.
 
     Returns:
         [g] position in `fractions`.
@@ -45,31 +44,31 @@ def assign_splits(
     for kind, members in enumerate(np.split(by_kind, np.cumsum(np.bincount(kind_of_group))[:-1])):
         members = members[draws.permutation(len(members))]
         whole = np.floor(shares * len(members) + 1e-9).astype(np.int64)
-        settled = int(whole.sum())
-        split_of_group[members[:settled]] = np.repeat(np.arange(len(shares)), whole)
+        assigned = int(whole.sum())
+        split_of_group[members[:assigned]] = np.repeat(np.arange(len(shares)), whole)
         behind += np.outer(shares * len(members) - whole, kinds[kind])
-        left_over += [(kind, int(member)) for member in members[settled:]]
+        left_over += [(kind, int(member)) for member in members[assigned:]]
 
-    # Large groups first: what they do to the balance, the small ones can still mend.
+    # Large groups first: small ones can still restore the balance afterwards.
     left_over.sort(key=lambda item: -int(kinds[item[0]].sum()))
     for kind, member in left_over:
         needs = behind @ kinds[kind] + _TOTAL_WEIGHT * behind.sum(axis=1)
         needs[shares == 0] = -np.inf
-        chosen = int(np.argmax(needs))
-        split_of_group[member] = chosen
-        behind[chosen] -= kinds[kind]
+        split = int(np.argmax(needs))
+        split_of_group[member] = split
+        behind[split] -= kinds[kind]
     return split_of_group[group]
 
 
 def _class_counts(label: Ints, group: Ints) -> Ints:
-    """[groups, classes] how many graphs of each class a group holds."""
+    """Return [groups, classes] how many graphs of each class a group has."""
     shape = int(group.max()) + 1, int(label.max()) + 1
     flat = np.bincount(group * shape[1] + label, minlength=shape[0] * shape[1])
     return flat.reshape(shape).astype(np.int64)
 
 
 def stratified_order(label: Ints, draws: Draws) -> Ints:
-    """A random order of things of which every beginning has the classes in proportion."""
+    """Return a random order in which every prefix has the classes in proportion."""
     place = np.empty(len(label))
     for kind in np.unique(label):
         members = np.flatnonzero(label == kind)
@@ -79,7 +78,7 @@ def stratified_order(label: Ints, draws: Draws) -> Ints:
 
 
 def split_sizes(graphs: int, fractions: Sequence[float]) -> list[int]:
-    """Whole numbers in the given proportions that sum to `graphs`; larger remainders first."""
+    """Return whole numbers in these proportions that sum to `graphs`; large remainders first."""
     exact = np.asarray(fractions, float) * graphs
     sizes = np.floor(exact + 1e-9).astype(np.int64)
     behind = np.argsort(-(exact - sizes), kind="stable")

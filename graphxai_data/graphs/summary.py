@@ -1,4 +1,4 @@
-"""Statistics of a build, gathered shard by shard; they are what recipes' expectations name."""
+"""Statistics of a build, gathered shard by shard; a recipe's `[expected]` names them."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -23,8 +23,8 @@ class SplitCounts:
 class Summary:
     """Statistics of a whole build, as a manifest holds them; edges count in both directions.
 
-    Classes are counted in graphs; in nodes, where nodes have classes. Where no rationale is known,
-    its size is None.
+    Classes count graphs, or nodes where nodes have classes. The size of an unknown rationale is
+    None.
     """
 
     nodes_mean: float
@@ -57,35 +57,33 @@ class Statistics:
 
     def update(self, columns: Columns) -> None:
         """Add the graphs of one shard."""
-        sizes = np.diff(columns["node_ptr"].astype(np.int64)).astype(np.int64)
+        sizes = np.diff(columns["node_ptr"])
         if not len(sizes):
             return
-        low, high = int(sizes.min()), int(sizes.max())
+        low, high, nodes = int(sizes.min()), int(sizes.max()), int(sizes.sum())
         self.nodes_min = min(self.nodes_min, low) if self.graphs else low
         self.nodes_max = max(self.nodes_max, high)
         self.graphs += len(sizes)
-        self.nodes += int(sizes.sum())
+        self.nodes += nodes
         self.edges += columns["edge_index"].shape[1]
         if "node_mask" in columns:
             self.rationale_nodes = (self.rationale_nodes or 0) + int(columns["node_mask"].sum())
         source, target = global_edges(columns)
-        nodes = int(sizes.sum())
-        joined = csr_array((np.ones(len(source), bool), (source, target)), shape=(nodes, nodes))
+        adjacency = csr_array((np.ones(len(source), bool), (source, target)), shape=(nodes, nodes))
         self.isolated_nodes += int((np.bincount(source, minlength=nodes) == 0).sum())
-        self.components += int(connected_components(joined, directed=False)[0])
-        for split, count in enumerate(np.bincount(columns["split"], minlength=3).tolist()):
-            self.splits[split] += count
-        label, split_of = columns["y"], columns["split"]
+        self.components += int(connected_components(adjacency, directed=False)[0])
+        label, split = columns["y"], columns["split"]
+        for i, count in enumerate(np.bincount(split, minlength=3).tolist()):
+            self.splits[i] += count
         if "node_y" in columns:
-            label, split_of = columns["node_y"], np.repeat(split_of, sizes)
-        pairs, counts = np.unique(
-            np.stack([label, split_of]).astype(np.int64), axis=1, return_counts=True
-        )
-        for (label, split), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
-            self.class_splits.setdefault(label, [0, 0, 0])[split] += count
+            label, split = columns["node_y"], np.repeat(split, sizes)
+        pairs = np.stack([label, split]).astype(np.int64)
+        cells, counts = np.unique(pairs, axis=1, return_counts=True)
+        for (y, i), count in zip(cells.T.tolist(), counts.tolist(), strict=True):
+            self.class_splits.setdefault(y, [0, 0, 0])[i] += count
 
     def to_dict(self) -> dict[str, Any]:
-        """A `Summary` as plain data."""
+        """Return a `Summary` as plain data."""
         per_class = dict(sorted(self.class_splits.items()))
         summary = Summary(
             nodes_mean=self.nodes / self.graphs,

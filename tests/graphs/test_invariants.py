@@ -52,7 +52,7 @@ def _edges(*pairs: tuple[int, int]) -> dict:
         (_edges((0, 1), (0, 1), (1, 0), (1, 0)), "edges are not sorted and distinct"),
         (_edges((1, 1)), "has a self-loop"),
         (_edges((0, 1)), "an edge lacks its reverse"),
-        ({"edge_attr": np.arange(8.0, dtype=np.float32)[:, None]}, "other features"),
+        ({"edge_attr": np.arange(8.0, dtype=np.float32)[:, None]}, "differ in features"),
         ({"node_mask": np.zeros(4, bool), "edge_mask": np.zeros(8, bool)}, "rationale is empty"),
         ({"node_mask": np.ones(4, bool), "edge_mask": np.ones(8, bool)}, "or the whole graph"),
         ({"edge_mask": np.ones(8, bool)}, "edge_mask is not the set of edges inside"),
