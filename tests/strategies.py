@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import Column, Feature, GraphRecord, Schema
 
 FEATURES = st.one_of(
     st.builds(Feature, st.integers(1, 7), st.sampled_from(["onehot", "dense"])),
@@ -11,7 +11,11 @@ FEATURES = st.one_of(
 )
 EXTRAS = st.lists(
     st.sampled_from(
-        [Extra("a_text", "text"), Extra("of_node", "node", "<f4", (2,)), Extra("of_graph", "graph")]
+        [
+            Column("a_text", "text"),
+            Column("of_node", "node", "<f4", (2,)),
+            Column("of_graph", "graph"),
+        ]
     ),
     unique=True,
 ).map(lambda extras: tuple(sorted(extras, key=lambda extra: extra.name)))

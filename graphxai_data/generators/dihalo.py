@@ -27,7 +27,7 @@ from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
 from graphxai_data.graphs.invariants import Findings
-from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {"zinc": ()}
@@ -43,7 +43,7 @@ def schema(params: Params) -> Schema:
         node_features=Feature(len(params.atoms), "onehot"),
         edge_features=Feature(len(BONDS), "onehot"),
         num_classes=len(params.classes),
-        extras=(Extra("smiles", "text"), Extra("smiles_atom", "node")),
+        extras=(Column("smiles", "text"), Column("smiles_atom", "node")),
     )
 
 

@@ -22,7 +22,7 @@ from graphxai_data.generators.mnist_images import CLASSES, IDX_FILES, SIDE, read
 from graphxai_data.generators.regions import Bytes, Regions
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.graphs.invariants import Findings
-from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Plan, Schema
+from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Schema
 from graphxai_data.graphs.splits import split_sizes, stratified_order
 from graphxai_data.seeds import Draws, rng_for
 
@@ -36,9 +36,9 @@ def schema(params: Params) -> Schema:
         edge_features=None,
         num_classes=CLASSES,
         extras=(
-            Extra("image_id", "graph", "<i8"),
-            Extra("pos", "node", "<f4", (2,)),
-            Extra("segments", "graph", "|u1", (SIDE, SIDE)),
+            Column("image_id", "graph", "<i8"),
+            Column("pos", "node", "<f4", (2,)),
+            Column("segments", "graph", "|u1", (SIDE, SIDE)),
         ),
     )
 

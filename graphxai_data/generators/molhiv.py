@@ -30,7 +30,7 @@ from graphxai_data.generators.published import (
 )
 from graphxai_data.generators.published import check as check
 from graphxai_data.graphs.columns import Columns, Ints, pointers
-from graphxai_data.graphs.record import SPLIT_NAMES, Extra, Feature, Plan, Schema
+from graphxai_data.graphs.record import SPLIT_NAMES, Column, Feature, Plan, Schema
 from graphxai_data.seeds import Draws
 
 CLASSES = 2
@@ -52,7 +52,7 @@ class Params(BaseParams):
 def schema(params: Params) -> Schema:
     """OGB's features of atoms and bonds, two classes, no rationale, and the SMILES."""
     atoms, bonds = Feature.multihot(ATOM_WIDTHS), Feature.multihot(BOND_WIDTHS)
-    return Schema(atoms, bonds, CLASSES, extras=(Extra("smiles", "text"),), has_rationale=False)
+    return Schema(atoms, bonds, CLASSES, extras=(Column("smiles", "text"),), has_rationale=False)
 
 
 def class_names(params: Params) -> list[str]:

@@ -95,9 +95,6 @@ class Column:
         return (*self.shape, rows) if self.axis else (rows, *self.shape)
 
 
-Extra = Column
-
-
 @dataclass(frozen=True)
 class Schema:
     """What every graph of a dataset has in common.

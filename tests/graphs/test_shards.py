@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.graphs.columns import pack
 from graphxai_data.graphs.digest import ArrayDigest, shard_digest, widened
-from graphxai_data.graphs.record import Extra, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import Column, Feature, GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter, shard_bytes
 from tests.strategies import datasets
 
@@ -282,7 +282,7 @@ def test_missing_and_extra_arrays_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"\xff\xfe", "é".encode()])
 def test_text_that_is_not_utf8_or_torn_apart_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.h5"
-    schema = replace(SIMPLE, extras=(Extra("name", "text"),))
+    schema = replace(SIMPLE, extras=(Column("name", "text"),))
     graphs = [replace(_path_graph(3), meta={"name": text}) for text in ("a", "b")]
     _write(path, schema, graphs)
     with h5py.File(path, "a") as f:
