@@ -19,9 +19,14 @@ from graphxai_data.building.finish import (
     write_manifest_and_cards,
 )
 from graphxai_data.building.plan import make_plan, read_sources
-from graphxai_data.building.staging import Order, is_whole_shard, open_staging, refuse_foreign
+from graphxai_data.building.staging import (
+    Order,
+    is_whole_shard,
+    make_order,
+    open_staging,
+    refuse_foreign,
+)
 from graphxai_data.building.survey import problems_of_graphs, require_no_problems
-from graphxai_data.errors import whole_number
 from graphxai_data.files.disk import (
     explained_disk_errors,
     finish_replacing,
@@ -37,8 +42,6 @@ from graphxai_data.manifest import Manifest, shard_names
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import RemoteBuild
-from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED
-from graphxai_data.sources import find_sources
 
 
 def build(
@@ -80,14 +83,8 @@ def build(
             that its recipe requires; nothing is published.
         DamagedError: an existing build in the folder is damaged.
     """
-    recipe = name if isinstance(name, Recipe) else Recipe.load(name)
-    order = Order(
-        recipe,
-        find_sources(recipe, sources),
-        whole_number("seed", seed, 0, MAX_SEED),
-        whole_number("graphs", recipe.params.graphs if graphs is None else graphs, 1, MAX_GRAPHS),
-        whole_number("shard_size", shard_size, 1, 10**6),
-    )
+    order = make_order(name, seed, graphs, shard_size, sources)
+    recipe = order.recipe
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
     if is_url(root):

@@ -4,16 +4,19 @@ import hashlib
 import json
 import logging
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import DamagedError, InputError, whole_number
 from graphxai_data.files.disk import sweep, write_atomically
 from graphxai_data.files.raw import Source
 from graphxai_data.generators import generator_module
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
+from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED
+from graphxai_data.sources import find_sources
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,24 @@ class Order:
                 "versions": software_versions(),
             }
         )
+
+
+def make_order(
+    name: str | Path | Recipe,
+    seed: int,
+    graphs: int | None,
+    shard_size: int,
+    sources: Mapping[str, str | Path] | None,
+) -> Order:
+    """Return the order of a build, its arguments checked and its sources found."""
+    recipe = name if isinstance(name, Recipe) else Recipe.load(name)
+    return Order(
+        recipe,
+        find_sources(recipe, sources),
+        whole_number("seed", seed, 0, MAX_SEED),
+        whole_number("graphs", recipe.params.graphs if graphs is None else graphs, 1, MAX_GRAPHS),
+        whole_number("shard_size", shard_size, 1, 10**6),
+    )
 
 
 def open_staging(folder: Path, order: Order) -> Path:
