@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from graphxai_data.datasets.data import GraphXAIData, as_tensor, pyg_fields
+from graphxai_data.datasets.records import read_shard
 from graphxai_data.errors import DamagedError
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.record import Column
@@ -98,17 +99,12 @@ class OpenShard(ShardGraphs):
 
     They are read at their offsets, not memory-mapped: a file that is truncated meanwhile gives an
     error instead of killing the process, and threads and forked processes can share it.
-
-    Args:
-        path: the file.
-        file_crc32: refuse the file unless its bytes have this CRC-32; None skips reading them all.
     """
 
-    def __init__(self, path: Path, file_crc32: int | None = None) -> None:
-        reader = ShardReader(path, file_crc32=file_crc32, mapped=True)
+    def __init__(self, reader: ShardReader) -> None:
         super().__init__(reader)
-        self.path = path
-        self._file = os.open(path, os.O_RDONLY)
+        self.path = reader.path
+        self._file = os.open(self.path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._file)
         per_graph = {column.name for column in self._fields.values() if not column.pointer}
         self._held: Columns = {}
@@ -187,27 +183,11 @@ class OpenShards:
         self._start_cache()
 
 
-def read_shard(folder: Path, entry: ShardEntry, check: bool) -> ShardReader:
-    """Read a whole shard of a build, and compare it with the manifest if `check`."""
-    reader = ShardReader(folder / entry.name, file_crc32=entry.file_crc32 if check else None)
-    _check_count(len(reader), folder, entry)
-    return reader
-
-
 def _open_shard(folder: Path, entry: ShardEntry, verified: dict[str, int] | None) -> OpenShard:
     path = folder / entry.name
     modified = path.stat().st_mtime_ns if path.is_file() else 0
-    skip = verified is None or verified.get(entry.name) == modified
-    shard = OpenShard(path, None if skip else entry.file_crc32)
-    _check_count(len(shard), folder, entry)
+    check = verified is not None and verified.get(entry.name) != modified
+    shard = OpenShard(read_shard(folder, entry, check, mapped=True))
     if verified is not None:
         verified[entry.name] = modified
     return shard
-
-
-def _check_count(graphs: int, folder: Path, entry: ShardEntry) -> None:
-    if graphs != entry.graphs:
-        raise DamagedError(
-            f"{folder / entry.name}: holds {graphs} graphs, manifest.json lists {entry.graphs}; "
-            "delete the build and build again"
-        )

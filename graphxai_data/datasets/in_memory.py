@@ -12,10 +12,10 @@ from torch_geometric.explain import Explanation
 
 from graphxai_data.datasets.base import Build, OpenedBuild
 from graphxai_data.datasets.data import GraphXAIData, Texts, as_tensor, pyg_fields
+from graphxai_data.datasets.records import read_shard
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Schema
-from graphxai_data.graphs.shards import ShardReader
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,8 +54,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
     ) -> None:
         with self._opened(root, name, seed, split, force_reload):
             super().__init__(str(self.folder.parent.parent), transform, pre_transform, pre_filter)
-            entries = self.manifest.shards
-            shards = [ShardReader(self.folder / e.name, file_crc32=e.file_crc32) for e in entries]
+            shards = [read_shard(self.folder, entry) for entry in self.manifest.shards]
             self._schema = shards[0].schema
             columns = [shard.columns for shard in shards]
             self._data, self.slices = _assemble(columns, self._schema, split)
@@ -132,9 +131,11 @@ def _assemble(
 
 
 class _NamedDataset(GraphXAIDataset):
-    """A dataset whose recipe is known by its class; `variant` is the rest of a recipe's name."""
+    """A dataset whose class names its recipe, up to a `variant`."""
 
     _recipe: str
+    # A folder may hold a build of any recipe.
+    from_folder = GraphXAIDataset.from_folder
 
     def __init__(
         self,
@@ -157,8 +158,7 @@ class _NamedDataset(GraphXAIDataset):
 class BA2Motif(_NamedDataset):
     """BA-2Motif: a House or a five-cycle on a Barabási–Albert graph.
 
-    Variant "balanced": without the shortcut that degrees give. Other arguments as for
-    `GraphXAIDataset`.
+    Variant "balanced": degrees are no shortcut. Other arguments as for `GraphXAIDataset`.
     """
 
     _recipe = "ba2motif"
@@ -169,7 +169,7 @@ class DiHaloBenzene(_NamedDataset):
 
     Every graph has its `smiles`, and `smiles_atom` [n]: which atom of
     `Chem.AddHs(Chem.MolFromSmiles(smiles))` a node is. Variants: "nonet" (all nine isomers on every
-    background), "decoy" (halogens elsewhere, too), "heavy" (no hydrogens). Other arguments as for
+    background), "decoy" (also halogens elsewhere), "heavy" (no hydrogens). Other arguments as for
     `GraphXAIDataset`.
     """
 
@@ -177,14 +177,14 @@ class DiHaloBenzene(_NamedDataset):
 
 
 class MNIST75sp(_NamedDataset):
-    """MNIST-75sp: handwritten digits as graphs of superpixels, the ink is the rationale.
+    """MNIST-75sp: handwritten digits as graphs of superpixels; the ink is the rationale.
 
     Every graph has `pos` [n, 2], the centres of its superpixels; `segments` [1, 28, 28], the node
     of every pixel (so that `scores[segments.long()]` is a picture); and `image_id` [1], the image's
-    place in MNIST, test images from 60,000. Without variant the paper's tau = 0.1 is taken as a
-    distance, which leaves most nodes isolated; variants: "r23" (tau as a bound on the edge weight),
-    "knn" (8 nearest), "nopos" (intensities only), "gated" (no ink, no features). Other arguments as
-    for `GraphXAIDataset`.
+    position in MNIST, where test images start at 60,000. Without variant, the paper's tau = 0.1 is
+    a distance, which leaves most nodes isolated. Variants: "r23" (tau as a bound on the edge
+    weight), "knn" (8 nearest), "nopos" (intensities only), "gated" (no ink, no features). Other
+    arguments as for `GraphXAIDataset`.
     """
 
     _recipe = "mnist75sp"
@@ -193,9 +193,9 @@ class MNIST75sp(_NamedDataset):
 class NCI1(_NamedDataset):
     """NCI1: molecules that were or were not active in a screen against lung cancer.
 
-    For predictions only: no rationale is known. Built from TUDataset's files, which are downloaded;
-    where there is no network, `graphxai-data build nci1 --source nci1=DIR` takes them from a folder
-    or zip archive. Arguments as for `GraphXAIDataset`.
+    For prediction only: no rationale is known. TUDataset's files are downloaded; without network,
+    `graphxai-data build nci1 --source nci1=DIR` takes them from a folder or zip archive. Arguments
+    as for `GraphXAIDataset`.
     """
 
     _recipe = "nci1"
@@ -204,9 +204,9 @@ class NCI1(_NamedDataset):
 class MolHIV(_NamedDataset):
     """ogbg-molhiv: molecules that do or do not inhibit HIV, with OGB's encodings and split.
 
-    For predictions only: no rationale is known. OGB's nine values of an atom and three of a bond
-    are one-hot features side by side, 174 and 13 wide, so that a linear layer of them is what OGB's
-    encoders are; some 800 MB in memory. `graphxai-data build molhiv --source molhiv=DIR` builds it
+    For prediction only: no rationale is known. OGB's nine values per atom and three per bond are
+    one-hot features next to each other, 174 and 13 wide, so a linear layer on them is equivalent to
+    OGB's encoders; some 800 MB in memory. Run `graphxai-data build molhiv --source molhiv=DIR`
     first. Arguments as for `GraphXAIDataset`.
     """
 
@@ -216,7 +216,7 @@ class MolHIV(_NamedDataset):
 class Pattern(_NamedDataset):
     """PATTERN: which nodes of a stochastic block model belong to a planted pattern.
 
-    For predictions only, of nodes: `y` is [n]. Arguments as for `GraphXAIDataset`.
+    For prediction only, per node: `y` is [n]. Arguments as for `GraphXAIDataset`.
     """
 
     _recipe = "pattern"

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.errors import DamagedError
 from graphxai_data.graphs.columns import Ints, global_edges, pointers
 from graphxai_data.graphs.record import GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader
-from graphxai_data.manifest import Manifest
+from graphxai_data.manifest import Manifest, ShardEntry
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,27 @@ class Graphs:
 
     def _open(self, number: int) -> ShardReader:
         if self._shard is None or number != self._number:
-            entry = self._entries[number]
-            self._shard = ShardReader(self._folder / entry.name, file_crc32=entry.file_crc32)
+            self._shard = read_shard(self._folder, self._entries[number])
             self._number = number
         return self._shard
+
+
+def read_shard(
+    folder: Path, entry: ShardEntry, check: bool = True, mapped: bool = False
+) -> ShardReader:
+    """Read a shard of a build.
+
+    Args:
+        folder: of the build.
+        entry: of the shard in the manifest; the number of graphs must agree.
+        check: compare the checksum as well.
+        mapped: memory-map the file instead of reading it.
+    """
+    crc32 = entry.file_crc32 if check else None
+    reader = ShardReader(folder / entry.name, file_crc32=crc32, mapped=mapped)
+    if len(reader) != entry.graphs:
+        raise DamagedError(
+            f"{reader.path}: holds {len(reader)} graphs, manifest.json lists {entry.graphs}; "
+            "delete the build and build again"
+        )
+    return reader

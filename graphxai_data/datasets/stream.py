@@ -10,7 +10,8 @@ import torch.distributed as dist
 from torch.utils.data import IterableDataset, get_worker_info
 
 from graphxai_data.datasets.base import Build, OpenedBuild
-from graphxai_data.datasets.cutting import LoadedShard, StoredGraph, read_shard
+from graphxai_data.datasets.cutting import LoadedShard, StoredGraph
+from graphxai_data.datasets.records import read_shard
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, Draws, below, rng_for

@@ -1,8 +1,9 @@
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from torch_geometric.data import InMemoryDataset
+from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.explain import Explanation
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import ToUndirected
@@ -117,6 +118,20 @@ def test_the_ground_truth_is_an_explanation_that_pyg_accepts(dataset: BA2Motif) 
         assert explanation.get_explanation_subgraph().num_nodes == 5
 
 
+def test_a_folder_of_any_name_can_be_opened(dataset: BA2Motif, tmp_path: Path) -> None:
+    shutil.copytree(dataset.folder, tmp_path / "copy")
+    for cls in (BA2Motif, GraphXAIDataset):
+        opened = cls.from_folder(tmp_path / "copy")
+        assert repr(opened) == "GraphXAIDataset('ba2motif', 1000 graphs, seed=0)"
+        assert torch.equal(opened[7].edge_index, dataset[7].edge_index)
+    part = GraphXAIDataset.from_folder(tmp_path / "copy", split="test", pre_filter=has_class_one)
+    assert len(part) == 50
+
+
+def has_class_one(data: Data) -> bool:
+    return data.y.item() == 1
+
+
 def test_missing_builds_are_built(tmp_path: Path, recipe_file: object) -> None:
     path = recipe_file(("graphs = 1000", "graphs = 30"), ('"ba2motif"\nversion', '"x"\nversion'))
     dataset = GraphXAIDataset(tmp_path / "root", path, seed=5)
@@ -133,7 +148,7 @@ def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(reference_root: P
         reference_root,
         transform=ToUndirected(),
         pre_transform=constant,
-        pre_filter=lambda data: data.y.item() == 1,
+        pre_filter=has_class_one,
     )
     assert len(dataset) == 500
     assert dataset.num_features == 1

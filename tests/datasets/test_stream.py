@@ -35,7 +35,7 @@ from graphxai_data.datasets.stream import _mixed
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.graphs.record import GraphRecord, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter
-from graphxai_data.manifest import Manifest
+from graphxai_data.manifest import Manifest, ShardEntry
 from graphxai_data.seeds import rng_for
 from tests.conftest import copy_build, run_python
 from tests.strategies import datasets
@@ -159,12 +159,9 @@ def test_graphs_of_any_schema_are_those_of_the_dataset_in_memory(
         entries = tuple(shard_entry(ShardReader(path)) for path in paths)
         manifest = Manifest(1, "any", 0, len(records), half, "", "", {}, {}, entries, {}, {})
         memory = GraphXAIDataset(Build(Path(temporary), manifest), "any")
-        for shard_kind in (lambda path: LoadedShard(ShardReader(path)), OpenShard):
-            graphs = [
-                shard.cut(i).as_data()
-                for shard in map(shard_kind, paths)
-                for i in range(len(shard))
-            ]
+        for kind in (LoadedShard, OpenShard):
+            shards = [kind(ShardReader(path)) for path in paths]
+            graphs = [shard.cut(i).as_data() for shard in shards for i in range(len(shard))]
             assert_all_same(graphs, memory)
 
 
@@ -441,13 +438,13 @@ def test_of_a_shard_only_the_graph_that_is_asked_for_is_read(root: Path) -> None
 
 def test_few_shards_stay_open(root: Path) -> None:
     opened = []
-    original = OpenShard.__init__
+    original = cutting.read_shard
 
-    def counting(self: OpenShard, path: Path, file_crc32: int | None = None) -> None:
-        opened.append((path.name, file_crc32 is not None))
-        original(self, path, file_crc32)
+    def counting(folder: Path, entry: ShardEntry, check: bool, mapped: bool) -> ShardReader:
+        opened.append((entry.name, check))
+        return original(folder, entry, check, mapped)
 
-    with mock.patch.object(OpenShard, "__init__", counting):
+    with mock.patch.object(cutting, "read_shard", counting):
         dataset = ShardedDataset(root, "ba2motif", open_shards=2)
         for i in (0, 1, 8, 2, 9, 15, 0, 3):
             dataset[:30][i]
