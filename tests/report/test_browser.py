@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from graphxai_data.report.page import write_report
+from tests.report.reading import Page
 
 webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -122,10 +123,7 @@ def test_more_graphs_are_shown_when_urls_for(show: Any, pages: dict[str, Path]) 
 
 def explained_graphs(page: Path) -> int:
     """Return how many graphs of a page have a prediction, from its packed index."""
-    from tests.report.test_page import Scripts, unpacked
-
-    index = unpacked(Scripts(page.read_text(encoding="utf-8")).text["index"])
-    return int((index["predicted_0"] >= 0).sum())
+    return int((Page(page).index["predicted_0"] >= 0).sum())
 
 
 def bring(driver: Any, element: Any) -> None:

@@ -6,6 +6,16 @@ import torch
 from torch_geometric.data import Data
 
 
+# Verdicts on P1 and P2 for each kind.
+EXPECTED = {
+    "features": ("fail", "fail"),
+    "structure": ("fail", "fail"),
+    "both": ("pass", "pass"),
+    "nothing": ("inconclusive", "inconclusive"),
+    "size": ("fail", "fail"),
+}
+
+
 def planted(kind: str, count: int = 300, seed: int = 0) -> list[Data]:
     """Graphs of two classes, half of each.
 

@@ -18,15 +18,7 @@ from graphxai_data.rings.sample import sample_dataset
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.seeds import rng_for
 from tests.conftest import run_python
-from tests.rings.planted import planted
-
-EXPECTED = {
-    "features": ("fail", "fail"),
-    "structure": ("fail", "fail"),
-    "both": ("pass", "pass"),
-    "nothing": ("inconclusive", "inconclusive"),
-    "size": ("fail", "fail"),
-}
+from tests.rings.planted import EXPECTED, planted
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
