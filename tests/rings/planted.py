@@ -5,7 +5,6 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-
 # Verdicts on P1 and P2 for each kind.
 EXPECTED = {
     "features": ("fail", "fail"),
