@@ -21,14 +21,19 @@ from graphxai_data.evaluation.score_sources import (
     Explainer,
     Scores,
     Truth,
-    explainer_scores,
+    array_scores,
+    file_scores,
     function_of_graph,
+    function_scores,
     is_variant,
     select_split,
+    variant_for,
+    variant_scores,
     without_answers,
 )
 from graphxai_data.evaluation.timing import SINGLE_GRAPHS, time_explainer, time_function
 from graphxai_data.explain.base import check_ready
+from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import select_variants, variants_for
 from graphxai_data.metrics import (
     auroc_per_graph,
@@ -101,9 +106,7 @@ def evaluate(
         explainers = _built_in(explainers, model, dataset)
     rows = {}
     for name, explainer in explainers.items():
-        scores = explainer_scores(
-            name, explainer, model, evaluator.part, evaluator.truth, batch_size, force, progress
-        )
+        scores = evaluator.scores(name, explainer, model, progress)
         rows[name] = evaluator.measure(name, scores, model)
         if timing:
             rows[name] |= evaluator.time(name, explainer, model)
@@ -136,12 +139,30 @@ class Evaluator:
         self.part = select_split(dataset, options.split)
         self.truth = Truth.of(self.part)
 
+    def scores(
+        self, name: str, explainer: Explainer, model: nn.Module | None, progress: Progress
+    ) -> Scores:
+        """Return the scores that an explainer of any kind gives to the graphs."""
+        if is_variant(explainer):
+            variant = variant_for(str(explainer), model)
+            size = self.options.batch_size
+            return variant_scores([variant], model, self.part, size, progress=progress)[
+                variant.name
+            ]
+        if isinstance(explainer, str | Path):
+            explainer = ScoreFile.load(explainer)
+        if isinstance(explainer, ScoreFile):
+            return file_scores(explainer, self.truth, model, self.options.force)
+        if callable(explainer):
+            run = function_of_graph(name, explainer, model)
+            return function_scores(name, run, self.truth, progress)
+        return array_scores(name, explainer, self.truth)
+
     def measure(self, name: str, scores: Scores, model: nn.Module | None) -> Row:
         """Return the metrics of some scores and, if asked for, their faithfulness to the model."""
         row = explanation_metrics(name, scores, self.truth)
         if self.options.faithfulness and model is not None:
-            mask = self.truth.node_mask
-            row |= fidelity(model, self.part, scores.nodes, mask, self.options.batch_size)
+            row |= fidelity(model, self.truth, scores.nodes, self.options.batch_size)
         return row
 
     def time(self, name: str, explainer: Explainer, model: nn.Module | None) -> Row:

@@ -16,8 +16,8 @@ from torch_geometric.utils import subgraph
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError, finite_number, whole_number
+from graphxai_data.evaluation.score_sources import Truth
 from graphxai_data.explain.base import check_ready
-from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.seeds import MAX_SEED
@@ -27,7 +27,7 @@ SPARSITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def fidelity(
-    model: nn.Module, part: GraphXAIDataset, scores: Floats, mask: Bools, batch_size: int = 64
+    model: nn.Module, truth: Truth, scores: Floats, batch_size: int = 64
 ) -> dict[str, float]:
     """Return how often the prediction changes without the top k nodes, and with only them.
 
@@ -39,15 +39,15 @@ def fidelity(
 
     Args:
         model: in evaluation mode.
-        part: the graphs.
+        truth: the graphs and their rationales; only the sizes of the rationales are used.
         scores: [N] of all nodes.
-        mask: [N] the rationales; only their sizes are used.
         batch_size: graphs per batch.
     """
     check_ready(model)
+    part = truth.part
     whole = class_probabilities(model, part, batch_size)
     predicted = whole.argmax(1)
-    top = highest(scores, part, mask)
+    top = highest(scores, truth)
     without = class_probabilities(model, reduced(part, ~top), batch_size)
     alone = class_probabilities(model, reduced(part, top), batch_size)
     plus = float((without.argmax(1) != predicted).mean())
@@ -64,7 +64,7 @@ def fidelity(
 
 def sparsity_curves(
     model: nn.Module,
-    part: GraphXAIDataset,
+    truth: Truth,
     scores: Floats,
     sparsities: Sequence[float] = SPARSITIES,
     batch_size: int = 64,
@@ -73,7 +73,7 @@ def sparsity_curves(
     for sparsity in sparsities:
         finite_number("sparsity", sparsity, 0, 1)
     check_ready(model)
-    ptr = part_pointers(part)
+    part, ptr = truth.part, truth.node_ptr
     size = np.diff(ptr)
     predicted = class_probabilities(model, part, batch_size).argmax(1)
     plus: list[float] = []
@@ -136,10 +136,10 @@ def retrained_accuracy(
     return accuracy(predicted, reduced_test._data.y.numpy())
 
 
-def highest(scores: Floats, part: GraphXAIDataset, mask: Bools) -> Bools:
+def highest(scores: Floats, truth: Truth) -> Bools:
     """Return [N] the highest-scored nodes of each graph, as many as its rationale has."""
-    ptr = part_pointers(part)
-    return top_rows(scores, ptr, np.add.reduceat(mask.astype(np.int64), ptr[:-1]))
+    ptr = truth.node_ptr
+    return top_rows(scores, ptr, np.add.reduceat(truth.node_mask.astype(np.int64), ptr[:-1]))
 
 
 def class_probabilities(model: nn.Module, graphs: InMemoryDataset, batch_size: int = 64) -> Floats:
@@ -172,13 +172,6 @@ def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:
     if edge_attr is not None:
         slices["edge_attr"] = edges
     return _Graphs(data, slices)
-
-
-def part_pointers(part: GraphXAIDataset) -> Ints:
-    """Return [g+1] where the nodes of each graph of a dataset begin and end."""
-    ptr = part.slices["x"].numpy()
-    sizes = np.diff(ptr)[np.asarray(list(part.indices()))]
-    return pointers(sizes)
 
 
 class _Graphs(InMemoryDataset):  # type: ignore[misc]

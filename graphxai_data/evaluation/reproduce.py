@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,7 @@ DATASETS: dict[Part, tuple[str, ...]] = {
 }  # fmt: skip
 _PAPER_SEEDS = 5
 Sources = Mapping[str, str | Path]
+Datasets = dict[str, GraphXAIDataset]
 
 
 @dataclass(frozen=True)
@@ -133,45 +133,43 @@ def reproduce(
     results = Path(results)
     with explained_disk_errors(results, "--results", "what is trained already"):
         results.mkdir(parents=True, exist_ok=True)
-        before = _read_report(results)
-        if not before:  # fail now if the folder cannot be written to
+        if not _read_report(results):  # fail now if the folder cannot be written to
             _write(results, report)
         opened = _open_datasets(names, root, sources or {}, report, progress)
-        cells = _grid(report, opened)
-        if not cells:
+        if not opened:
             raise InputError(f"nothing could be done: {'; '.join(report.left_out)}")
         report.left_out += _savings(report, opened, datasets)
-        settings = {"configuration": configuration, "device": device, "changes": spend.changes}
-        run = partial(run_cell, out=Path(out), results=results, settings=settings)
-        _run_cells(cells, opened, run, report, before, results, progress)
+        _run_cells(report, opened, Path(out), results, device, progress)
     return report
 
 
 def _run_cells(
-    cells: Sequence[Cell],
-    opened: Mapping[str, GraphXAIDataset],
-    run: Any,
     report: Reproduction,
-    before: Mapping[str, Any],
+    opened: Datasets,
+    out: Path,
     results: Path,
+    device: str,
     progress: Progress,
 ) -> None:
-    """Run every cell, and write the report after each if an earlier one has not more cells."""
-    done: dict[Cell, CellResult] = {}
+    """Run every cell, and write the report after each, unless the folder has a fuller one."""
+    changes, configuration = BUDGETS[report.budget].changes, report.configuration
+    settings = {"configuration": configuration, "device": device, "changes": changes}
+    cells = _grid(report, opened)
     progress = with_time_left(progress, [cell.cost(opened[cell.dataset]) for cell in cells])
+    done: dict[Cell, CellResult] = {}
     for i, cell in enumerate(cells):
-        progress(i, len(cells), str(cell))
 
         def within(_: int, __: int, what: str, i: int = i, cell: Cell = cell) -> None:
             progress(i, len(cells), f"{cell}: {what}")
 
+        progress(i, len(cells), str(cell))
         try:
-            done[cell] = run(cell, opened[cell.dataset], progress=within)
+            done[cell] = run_cell(cell, opened[cell.dataset], out, results, settings, within)
         except CheckFailedError as error:  # this training diverged; others may not
             report.left_out.append(f"{cell}: {error}")
         report.missing = len(cells) - i - 1
         report.update(done)
-        if report.missing <= _missing_before(before, report):
+        if report.missing <= _missing_in(_read_report(results), report):
             _write(results, report)
 
 
@@ -202,7 +200,7 @@ def _check_sources(sources: Sources) -> None:
 
 def _open_datasets(
     names: list[str], root: str | Path, sources: Sources, report: Reproduction, progress: Progress
-) -> dict[str, GraphXAIDataset]:
+) -> Datasets:
     """Open every dataset, built if it is not yet; the report says which could not be built."""
     opened = {}
     for name in names:
@@ -228,9 +226,7 @@ def _open_datasets(
     return opened
 
 
-def _savings(
-    report: Reproduction, opened: Mapping[str, GraphXAIDataset], datasets: Sequence[str] | None
-) -> list[str]:
+def _savings(report: Reproduction, opened: Datasets, datasets: Sequence[str] | None) -> list[str]:
     """Return the parts of the paper's protocol that this run skips, in words."""
     savings = []
     if len(report.seeds) < _PAPER_SEEDS:
@@ -245,7 +241,7 @@ def _savings(
     return savings
 
 
-def _grid(report: Reproduction, opened: Mapping[str, GraphXAIDataset]) -> list[Cell]:
+def _grid(report: Reproduction, opened: Datasets) -> list[Cell]:
     """Return all cells, dataset by dataset."""
     cells: list[Cell] = []
     spend, seeds = BUDGETS[report.budget], report.seeds
@@ -280,7 +276,7 @@ def _read_report(results: Path) -> dict[str, Any]:
         return {}
 
 
-def _missing_before(before: Mapping[str, Any], report: Reproduction) -> float:
+def _missing_in(before: Mapping[str, Any], report: Reproduction) -> float:
     """Return how many cells an earlier report lacks; infinity if it is about something else."""
     same = ("budget", "configuration", "parts", "seeds", "builds")
     missing = before.get("missing")

@@ -37,6 +37,7 @@ class Truth:
     """Labels and rationales of the graphs that are explained.
 
     Attributes:
+        part: the graphs.
         graph_id: [g] numbers of the graphs in the dataset.
         label: [g] classes.
         node_ptr: [g+1] where the nodes of each graph begin and end.
@@ -45,6 +46,7 @@ class Truth:
         edge_mask: [M] edges of the rationales.
     """
 
+    part: GraphXAIDataset
     graph_id: Ints
     label: Ints
     node_ptr: Ints
@@ -59,6 +61,7 @@ class Truth:
         whole = next(iter(BatchLoader(part, len(part), keys=keys)))
         edges = np.bincount(whole.batch[whole.edge_index[0]].numpy(), minlength=len(part))
         return cls(
+            part,
             whole.graph_id.numpy(),
             whole.y.numpy(),
             whole.ptr.numpy().copy(),
@@ -108,42 +111,12 @@ def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAI
     return part
 
 
-def explainer_scores(
-    name: str,
-    explainer: Explainer,
-    model: nn.Module | None,
-    part: GraphXAIDataset,
-    truth: Truth,
-    batch_size: int = 64,
-    force: bool = False,
-    progress: Progress = no_progress,
-) -> Scores:
-    """Return the scores that any kind of explainer gives to these graphs."""
-    if is_variant(explainer):
-        variant = _variant_for(str(explainer), model)
-        return variant_scores([variant], model, part, batch_size, progress=progress)[variant.name]
-    if isinstance(explainer, str | Path):
-        explainer = ScoreFile.load(explainer)
-    if isinstance(explainer, ScoreFile):
-        return file_scores(explainer, part, truth, model, force)
-    if callable(explainer):
-        return _function_scores(name, explainer, model, part, truth, progress)
-    values = explainer
-    if isinstance(values, list | tuple) and any(np.ndim(as_array(v)) for v in values):
-        if len(values) != len(part):
-            raise InputError(
-                f"scores of '{name}': expected {len(part)} arrays, one per graph, got {len(values)}"
-            )
-        values = _concatenate(name, [as_array(v) for v in values], truth.node_ptr, "node")
-    return Scores(checked_scores(values, truth.node_ptr, f"scores of '{name}'"))
-
-
 def is_variant(explainer: object) -> bool:
     """Whether an explainer is given by the name of a built-in one, not by a path."""
     return isinstance(explainer, str) and not is_score_file(explainer)
 
 
-def _variant_for(name: str, model: nn.Module | None) -> Variant:
+def variant_for(name: str, model: nn.Module | None) -> Variant:
     """Return the one variant of this name; an `InputError` if it cannot explain the model."""
     variant, *others = select_variants(name)
     if others:
@@ -218,26 +191,33 @@ def _properties(variant: Variant, explanations: list[Explanation]) -> dict[str, 
     return properties
 
 
-def _function_scores(
-    name: str,
-    function: Callable[..., Any],
-    model: nn.Module | None,
-    part: GraphXAIDataset,
-    truth: Truth,
-    progress: Progress,
+def array_scores(name: str, values: Any, truth: Truth) -> Scores:
+    """Return scores that are given as one array, or as a list with one array per graph."""
+    if isinstance(values, list | tuple) and any(np.ndim(as_array(v)) for v in values):
+        graphs = len(truth.graph_id)
+        if len(values) != graphs:
+            raise InputError(
+                f"scores of '{name}': expected {graphs} arrays, one per graph, got {len(values)}"
+            )
+        values = _concatenate(name, [as_array(v) for v in values], truth.node_ptr, "node")
+    return Scores(checked_scores(values, truth.node_ptr, f"scores of '{name}'"))
+
+
+def function_scores(
+    name: str, run: Callable[[Any], Any], truth: Truth, progress: Progress = no_progress
 ) -> Scores:
-    run = function_of_graph(name, function, model)
+    """Return the scores of a function of one graph."""
     nodes: list[Any] = []
     edges: list[Any] = []
-    for i in range(len(part)):
-        node_scores, edge_scores = _split_result(name, run(without_answers(part[i])))
+    for i, data in enumerate(truth.part):
+        node_scores, edge_scores = _split_result(name, run(without_answers(data)))
         nodes.append(as_array(node_scores))
         if edge_scores is not None:
             edges.append(as_array(edge_scores))
-        progress(i + 1, len(part), name)
+        progress(i + 1, len(truth.part), name)
     return Scores(
         _concatenate(name, nodes, truth.node_ptr, "node"),
-        _concatenate(name, edges, truth.edge_ptr, "edge") if len(edges) == len(part) else None,
+        _concatenate(name, edges, truth.edge_ptr, "edge") if len(edges) == len(nodes) else None,
     )
 
 
@@ -292,18 +272,14 @@ def _concatenate(name: str, arrays: list[Any], ptr: Ints, what: str) -> Floats:
 
 
 def file_scores(
-    file: ScoreFile,
-    part: GraphXAIDataset,
-    truth: Truth,
-    model: nn.Module | None = None,
-    force: bool = False,
+    file: ScoreFile, truth: Truth, model: nn.Module | None = None, force: bool = False
 ) -> Scores:
     """Return a file's scores in the order of these graphs; `force` allows another build, model."""
-    expected = part.manifest.content_sha256
+    expected = truth.part.manifest.content_sha256
     if file.content_sha256 != expected and not force:
         raise InputError(
             f"scores of '{file.explainer}': made for '{file.dataset}', content "
-            f"{file.content_sha256[:12]}…; this is '{part.name}', content {expected[:12]}…"
+            f"{file.content_sha256[:12]}…; this is '{truth.part.name}', content {expected[:12]}…"
         )
     if model is not None and file.model_sha256 and not force:
         digest = weights_digest(model)

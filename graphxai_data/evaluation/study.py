@@ -39,16 +39,7 @@ _FAITHFULNESS = ("fidelity_", "characterisation", "retrained_", "curves")
 
 @dataclass(frozen=True)
 class ModelTask:
-    """One model to train with one seed, and the explainers to measure on it.
-
-    Attributes:
-        model: name in the zoo.
-        seed: of the training, and of explainers that draw at random.
-        variants: the explainers.
-        out: folder of all trainings.
-        configuration: of the training.
-        changes: settings that differ from the configuration's.
-    """
+    """One model to train with one seed in the folder `out`, and the explainers to measure on it."""
 
     model: str
     seed: int
@@ -77,13 +68,7 @@ class ModelTask:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The results of a `ModelTask`.
-
-    Attributes:
-        rows: one per explainer.
-        curves: of fidelity over sparsity, by "model/explainer/seed".
-        device: type of the device of the training.
-    """
+    """The rows of a `ModelTask`, its curves by "model/explainer/seed", and its device's type."""
 
     rows: list[Row]
     curves: dict[str, dict[str, list[float]]]
@@ -170,28 +155,23 @@ class Study(Evaluator):
                 place = f"{card.model}-{card.seed}"
                 self._save_scores(scores[variant.name], variant, weights_digest(model), place)
         if not faithful:
-            training = variant_scores(group, model, self._training[0], seed=card.seed)
+            training = variant_scores(group, model, self._training.part, seed=card.seed)
             for variant, row in zip(group, rows, strict=True):
                 row |= self._retrain(model, card, training[variant.name], scores[variant.name])
         saved.write({variant.name: saved.rows[variant.name] for variant in group})
 
     def _retrain(self, model: nn.Module, card: Card, training: Scores, scores: Scores) -> Row:
         """Return the accuracy after retraining without the highest-scored nodes, and curves."""
-        part, truth = self._training
-        keep = (
-            ~highest(training.nodes, part, truth.node_mask),
-            ~highest(scores.nodes, self.part, self.truth.node_mask),
-        )
-        loss, seed = card.training.loss, card.seed
-        return {
-            "retrained_accuracy": retrained_accuracy(model, part, self.part, keep, loss, seed=seed),
-            "curves": sparsity_curves(model, self.part, scores.nodes),
-        }
+        part, loss = self._training.part, card.training.loss
+        keep = ~highest(training.nodes, self._training), ~highest(scores.nodes, self.truth)
+        accuracy = retrained_accuracy(model, part, self.part, keep, loss, seed=card.seed)
+        curves = sparsity_curves(model, self.truth, scores.nodes)
+        return {"retrained_accuracy": accuracy, "curves": curves}
 
     @cached_property
-    def _training(self) -> tuple[GraphXAIDataset, Truth]:
-        part = self.dataset[self.dataset.get_idx_split()["train"][:_RETRAINING_GRAPHS]]
-        return part, Truth.of(part)
+    def _training(self) -> Truth:
+        rows = self.dataset.get_idx_split()["train"][:_RETRAINING_GRAPHS]
+        return Truth.of(self.dataset[rows])
 
     def _asked_for(self, row: Row) -> Row:
         """Leave out what is saved but was not asked for: tables must not depend on history."""

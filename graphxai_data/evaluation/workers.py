@@ -34,8 +34,6 @@ class WorkerTask:
     """A task and what a worker needs to run it.
 
     Attributes:
-        task: with the folder `out` of the process that sends it.
-        options: of the comparison.
         data: folder or URL of the build.
         content_sha256: of the build, so that a worker notices if it sees another one there.
         threads: of torch; results depend on their number.

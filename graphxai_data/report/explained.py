@@ -206,7 +206,7 @@ class _Page:
         scores = self._by_graph(ids, file.node_scores)
         self._show(title, f"scores in {path.name}", model, unexplained, scores)
         if self.truth is not None and set(self.truth.graph_id.tolist()) <= scores.keys():
-            test_scores = file_scores(file, self.test, self.truth)
+            test_scores = file_scores(file, self.truth)
             self._measure(title, test_scores, model or "-", 0)
 
     def refuse_unused(self) -> None:

@@ -67,7 +67,7 @@ def test_reduced_graphs_are_induced_subgraphs(part: GraphXAIDataset) -> None:
 
 def test_fidelity_of_a_model_that_looks_at_halogens_only(part: GraphXAIDataset) -> None:
     model, truth = CountsHalogens().train(mode=False), Truth.of(part)
-    right = fidelity(model, part, truth.node_mask.astype(float), truth.node_mask)
+    right = fidelity(model, truth, truth.node_mask.astype(float))
     # Without its halogens a graph says nothing: the first class, which is right for some.
     predicted = class_probabilities(model, part).argmax(1)
     assert right["fidelity_plus"] == pytest.approx((predicted != 0).mean())
@@ -76,7 +76,7 @@ def test_fidelity_of_a_model_that_looks_at_halogens_only(part: GraphXAIDataset) 
     assert right["fidelity_minus_probability"] == pytest.approx(0, abs=1e-6)
     wanted = characterization_score(torch.tensor(right["fidelity_plus"]), torch.tensor(0.0))
     assert right["characterisation"] == pytest.approx(float(wanted))
-    wrong = fidelity(model, part, -truth.node_mask.astype(float), truth.node_mask)
+    wrong = fidelity(model, truth, -truth.node_mask.astype(float))
     assert wrong["fidelity_plus"] == 0
     assert wrong["fidelity_minus"] == right["fidelity_plus"]
     assert wrong["characterisation"] == 0
@@ -85,12 +85,12 @@ def test_fidelity_of_a_model_that_looks_at_halogens_only(part: GraphXAIDataset) 
 def test_curves_over_sparsity(part: GraphXAIDataset) -> None:
     model, truth = CountsHalogens().train(mode=False), Truth.of(part)
     scores = truth.node_mask.astype(float)
-    found = sparsity_curves(model, part, scores, (0.1, 0.5, 0.7))
+    found = sparsity_curves(model, truth, scores, (0.1, 0.5, 0.7))
     assert found["sparsity"] == [0.1, 0.5, 0.7]
     assert found["fidelity_minus"] == [0, 0, 0]
     assert min(found["fidelity_plus"]) > 0.5
     with pytest.raises(InputError, match="sparsity: expected a finite number from 0 to 1"):
-        sparsity_curves(model, part, scores, (2,))
+        sparsity_curves(model, truth, scores, (2,))
 
 
 def test_retraining_tells_what_was_taken_out(

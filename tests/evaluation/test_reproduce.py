@@ -231,8 +231,8 @@ def test_a_report_that_is_none_is_replaced(tmp_path: Path) -> None:
 def test_an_earlier_report_that_makes_no_sense_is_replaced(missing: object) -> None:
     found = Reproduction("small", "default", ["table 2"], [0], {}, missing=3)
     before = json.loads(found.to_json())
-    assert module._missing_before(before, found) == 3
-    assert module._missing_before(before | {"missing": missing}, found) == math.inf
+    assert module._missing_in(before, found) == 3
+    assert module._missing_in(before | {"missing": missing}, found) == math.inf
 
 
 def test_the_papers_configuration_is_trained_in_a_folder_of_its_own(tmp_path: Path) -> None:
