@@ -43,9 +43,8 @@ class Between:
 
     def problem(self, kind: type, value: object) -> str | None:
         """Return what is wrong with the value of a field of type `kind`, or None."""
-        number: Any = math.nan
-        if type(value) is not bool and isinstance(value, Integral if kind is int else Real):
-            number = value
+        is_number = type(value) is not bool and isinstance(value, Integral if kind is int else Real)
+        number: Any = value if is_number else math.nan
         finite = abs(number) <= sys.float_info.max
         if finite and self.low <= number <= self.high and number not in self.excluded:
             return None

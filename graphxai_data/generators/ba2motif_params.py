@@ -5,7 +5,7 @@ from math import ceil
 from typing import Annotated, Literal
 
 from graphxai_data.files.toml import Between, Names
-from graphxai_data.generators.params import BaseParams
+from graphxai_data.generators.base import BaseParams
 
 # Nodes are numbered by falling degree, so that a node of one motif and the node of the same number
 # of its counterfactual twin have the same degree (House and K2,3: 3, 3, 2, 2, 2).

@@ -14,7 +14,7 @@ import numpy as np
 from rdkit import Chem
 
 from graphxai_data.errors import CheckFailedError
-from graphxai_data.files.raw import Source
+from graphxai_data.generators.base import Rejected, Sources
 from graphxai_data.generators.dihalo_graft import (
     RATIONALE_ATOMS,
     RING_ATOMS,
@@ -57,7 +57,7 @@ def node_values(params: Params) -> dict[str, list[str] | None]:
     return {"element": list(params.atoms)}
 
 
-def picture(params: Params, records: Sequence[GraphRecord], sources: dict[str, Source]) -> str:
+def picture(params: Params, records: Sequence[GraphRecord], sources: Sources) -> str:
     """Return an SVG of molecules."""
     # Workers may lack the libraries that drawing needs.
     from graphxai_data.drawing.molecules import molecule_gallery
@@ -72,8 +72,8 @@ def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
 
 
 def read(
-    params: Params, sources: dict[str, Source], group: Ints, seed: int
-) -> tuple[list[Background], dict[str, dict[str, int]]]:
+    params: Params, sources: Sources, group: Ints, seed: int
+) -> tuple[list[Background], Rejected]:
     """Return the background of each graph, and how many molecules were rejected and why."""
     groups = int(group[-1]) + 1
     draws = rng_for(seed, "dihalo/backgrounds")

@@ -6,7 +6,7 @@ from typing import Annotated
 from rdkit import Chem
 
 from graphxai_data.files.toml import Between, Names
-from graphxai_data.generators.params import BaseParams
+from graphxai_data.generators.base import BaseParams
 
 HALOGENS = ("F", "Cl", "Br", "I")
 # Where the two halogens can sit on a ring that is attached at position 1, up to symmetry.

@@ -12,10 +12,10 @@ on edges.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.raw import Source
+from graphxai_data.generators.base import Planned, Rejected, Sources
 from graphxai_data.generators.mnist75sp_params import CHANNELS, Params
 from graphxai_data.generators.mnist75sp_proof import Prover as Prover
 from graphxai_data.generators.mnist_images import CLASSES, IDX_FILES, SIDE, read_digits
@@ -53,7 +53,7 @@ def node_values(params: Params) -> dict[str, list[str] | None]:
     return dict.fromkeys(params.channels)
 
 
-def picture(params: Params, records: Sequence[GraphRecord], sources: dict[str, Source]) -> str:
+def picture(params: Params, records: Sequence[GraphRecord], sources: Sources) -> str:
     """Return an SVG of graphs: image, superpixels, graph and rationale."""
     from graphxai_data.drawing.digits import digit_gallery
 
@@ -61,12 +61,8 @@ def picture(params: Params, records: Sequence[GraphRecord], sources: dict[str, S
 
 
 def plan_from_sources(
-    params: Params,
-    fractions: Sequence[float],
-    graphs: int,
-    sources: dict[str, Source],
-    draws: Draws,
-) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+    params: Params, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+) -> Planned:
     """Return class, image and split of every graph; test graphs are test images.
 
     The images do not depend on the seed, which only divides them into training and validation.
@@ -94,9 +90,7 @@ def plan_from_sources(
     return label, image_id, split
 
 
-def read(
-    params: Params, sources: dict[str, Source], group: Ints, seed: int
-) -> tuple[Bytes, dict[str, dict[str, int]]]:
+def read(params: Params, sources: Sources, group: Ints, seed: int) -> tuple[Bytes, Rejected]:
     """Return the pixels of each graph's image, and how many images were rejected and why."""
     train, test = read_digits(sources["mnist"])
     rejected = {

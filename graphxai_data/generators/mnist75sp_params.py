@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from graphxai_data.files.toml import Between, Checked, Names
-from graphxai_data.generators.params import BaseParams
+from graphxai_data.generators.base import BaseParams
 
 # Features of a superpixel with mean intensity s and centre (x, y), all from 0 to 1.
 CHANNELS = {

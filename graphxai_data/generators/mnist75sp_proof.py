@@ -47,15 +47,9 @@ def _skimage_slic(image: npt.NDArray[np.uint8], slic: Slic, requested: int) -> n
         n_segments=requested,
         compactness=slic.compactness,
         max_num_iter=slic.max_num_iter,
-        sigma=0,
-        spacing=None,
-        convert2lab=False,
-        enforce_connectivity=True,
         min_size_factor=(smallest + 0.5) * clusters / image.size,
         max_size_factor=(largest + 0.5) * clusters / image.size,
-        slic_zero=False,
         start_label=0,
-        mask=None,
         channel_axis=None,
     )
     return labels

@@ -18,16 +18,10 @@ import numpy as np
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source, has_file, read_member, read_numbers
 from graphxai_data.generators import ogb_files
+from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources, Values
 from graphxai_data.generators.molhiv_proof import Prover as Prover
 from graphxai_data.generators.ogb_files import ATOM_WIDTHS, BOND_WIDTHS
-from graphxai_data.generators.params import BaseParams
-from graphxai_data.generators.published import (
-    PublishedGraphs,
-    RawGraph,
-    Values,
-    rows_to_build,
-    stack,
-)
+from graphxai_data.generators.published import PublishedGraphs, RawGraph, rows_to_build, stack
 from graphxai_data.generators.published import check as check
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Column, Feature, Plan, Schema
@@ -76,12 +70,8 @@ class Molecules:
 
 
 def plan_from_sources(
-    params: Params,
-    fractions: Sequence[float],
-    graphs: int,
-    sources: dict[str, Source],
-    draws: Draws,
-) -> tuple[Ints, Ints, Values]:
+    params: Params, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+) -> Planned:
     """Return class, row in the table, and OGB's split of every molecule."""
     molecules = read_molecules(sources["molhiv"])
     strata = molecules.label * len(SPLIT_NAMES) + molecules.split
@@ -90,8 +80,8 @@ def plan_from_sources(
 
 
 def read(
-    params: Params, sources: dict[str, Source], group: Ints, seed: int
-) -> tuple[list[RawMolecule], dict[str, dict[str, int]]]:
+    params: Params, sources: Sources, group: Ints, seed: int
+) -> tuple[list[RawMolecule], Rejected]:
     """Return SMILES and graph of each molecule; none is rejected."""
     molecules = read_molecules(sources["molhiv"])
     graphs = [None] * len(group) if molecules.graphs is None else molecules.graphs.take(group)
@@ -140,21 +130,20 @@ def _table(path: Path, table: str) -> tuple[list[str], Ints]:
 
 def _splits(path: Path, table: str, count: int) -> Values:
     """Return OGB's split of every row."""
-    split = np.full(count, len(SPLIT_NAMES), np.uint8)
+    split, occurs = np.empty(count, np.uint8), np.zeros(count, np.int64)
     for number, name in enumerate(SPLIT_FILES):
         where = f"{path}: {name}"
         rows = read_numbers(path, name, 1)[:, 0]
         outside = rows[(rows < 0) | (rows >= count)]
         if len(outside):
             raise InputError(f"{where}: {outside[0]}; expected rows of {table}, 0 to {count - 1}")
-        again = rows[split[rows] != len(SPLIT_NAMES)]
-        if len(again) or len(np.unique(rows)) != len(rows):
-            row = again[0] if len(again) else rows[np.diff(np.sort(rows), append=-1) == 0][0]
-            raise InputError(f"{where}: row {row} occurs twice, or is also in another split")
         split[rows] = number
-    missing = np.flatnonzero(split == len(SPLIT_NAMES))
-    if len(missing):
-        raise InputError(f"{path}: row {missing[0]} of {table} is in no split")
+        occurs += np.bincount(rows, minlength=count)
+        if occurs.max() > 1:
+            row = np.argmax(occurs)
+            raise InputError(f"{where}: row {row} occurs twice, or is also in another split")
+    if not occurs.all():
+        raise InputError(f"{path}: row {np.argmin(occurs)} of {table} is in no split")
     return split
 
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between
+from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources
 from graphxai_data.generators.nci1_proof import Prover as Prover
-from graphxai_data.generators.params import BaseParams
-from graphxai_data.generators.published import RawGraph, Values, rows_to_build, stack
+from graphxai_data.generators.published import RawGraph, rows_to_build, stack
 from graphxai_data.generators.published import check as check
 from graphxai_data.generators.tu_files import read_tu, tu_files
 from graphxai_data.graphs.columns import Columns, Ints
@@ -54,12 +53,8 @@ def node_values(params: Params) -> dict[str, list[str] | None]:
 
 
 def plan_from_sources(
-    params: Params,
-    fractions: Sequence[float],
-    graphs: int,
-    sources: dict[str, Source],
-    draws: Draws,
-) -> tuple[Ints, Ints, Values]:
+    params: Params, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+) -> Planned:
     """Return class, row in the files, and split of every graph."""
     label = read_tu(sources["nci1"], FILES, CLASSES, params.atom_types).label
     rows = rows_to_build(sources["nci1"], label, graphs, "nci1")
@@ -67,8 +62,8 @@ def plan_from_sources(
 
 
 def read(
-    params: Params, sources: dict[str, Source], group: Ints, seed: int
-) -> tuple[list[RawGraph], dict[str, dict[str, int]]]:
+    params: Params, sources: Sources, group: Ints, seed: int
+) -> tuple[list[RawGraph], Rejected]:
     """Return atoms and bonds of each graph; none is rejected."""
     graphs = read_tu(sources["nci1"], FILES, CLASSES, params.atom_types)
     return graphs.take(group), {"nci1": {}}

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import read_numbers
-from graphxai_data.generators.published import PublishedGraphs, Values
+from graphxai_data.generators.published import PublishedGraphs, read_ids
 from graphxai_data.graphs.columns import Ints, pointers
 
 ATOMS = "raw/node-feat.csv"
@@ -54,8 +54,8 @@ BOND_WIDTHS = (len(BOND_TYPES) + 1, len(STEREO), 2)
 
 def read_ogb(path: Path, classes: int) -> PublishedGraphs:
     """Return the molecules of a folder or zip archive; an `InputError` says where it is wrong."""
-    label = _values(path, LABELS, (classes,))[:, 0].astype(np.int64)
-    atoms, bonds = _values(path, ATOMS, ATOM_WIDTHS), _values(path, BONDS, BOND_WIDTHS)
+    label = read_ids(path, LABELS, (classes,))[:, 0].astype(np.int64)
+    atoms, bonds = read_ids(path, ATOMS, ATOM_WIDTHS), read_ids(path, BONDS, BOND_WIDTHS)
     ends = read_numbers(path, ENDS, 2)
     source, target = np.ascontiguousarray(ends.T)
     node_ptr = _pointers(path, ATOM_COUNTS, ATOMS, len(label), len(atoms))
@@ -87,20 +87,6 @@ def read_ogb(path: Path, classes: int) -> PublishedGraphs:
     bond = np.where(order < len(ends), order, order - len(ends))
     edge_ptr, attr = 2 * bond_ptr, bonds.take(bond, axis=0)
     return PublishedGraphs(label, node_ptr, edge_ptr, atoms, both[:, order], attr)
-
-
-def _values(path: Path, name: str, widths: tuple[int, ...]) -> Values:
-    """Return values [lines, columns], each below the width of its column."""
-    values = read_numbers(path, name, len(widths))
-    # Read as unsigned, a negative number is larger than any width.
-    wrong = values.view(np.uint64) >= np.array(widths, np.uint64)
-    if wrong.any():
-        line, column = (int(at[0]) for at in wrong.nonzero())
-        raise InputError(
-            f"{path}: {name}: line {line + 1}: {values[line, column]} in column {column + 1}, "
-            f"expected 0 to {widths[column] - 1}"
-        )
-    return values.astype(np.uint8)
 
 
 def _pointers(path: Path, name: str, counted: str, graphs: int, lines: int) -> Ints:

@@ -7,16 +7,15 @@ from typing import Annotated, Any
 import numpy as np
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between
-from graphxai_data.generators.params import BaseParams
+from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources
 from graphxai_data.generators.pattern import CLASSES
 from graphxai_data.generators.pattern import class_names as class_names
 from graphxai_data.generators.pattern import node_values as node_values
 from graphxai_data.generators.pattern import schema as schema
 from graphxai_data.generators.pattern_file import read_lists, tensor_of
 from graphxai_data.generators.pattern_published_proof import Prover as Prover
-from graphxai_data.generators.published import RawGraph, Values, rows_to_build, stack
+from graphxai_data.generators.published import RawGraph, rows_to_build, stack
 from graphxai_data.generators.published import check as check
 from graphxai_data.graphs.columns import Columns, Ints
 from graphxai_data.graphs.record import SPLIT_NAMES, Plan
@@ -38,12 +37,8 @@ class Params(BaseParams):
 
 
 def plan_from_sources(
-    params: Params,
-    fractions: Sequence[float],
-    graphs: int,
-    sources: dict[str, Source],
-    draws: Draws,
-) -> tuple[Ints, Ints, Values]:
+    params: Params, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+) -> Planned:
     """Return class (always 0: nodes have classes), row in the file, and split of every graph."""
     sizes = [len(part) for part in read_lists(sources["pattern"])]
     split = np.repeat(np.arange(len(SPLIT_NAMES), dtype=np.uint8), sizes)
@@ -53,8 +48,8 @@ def plan_from_sources(
 
 
 def read(
-    params: Params, sources: dict[str, Source], group: Ints, seed: int
-) -> tuple[list[RawGraph], dict[str, dict[str, int]]]:
+    params: Params, sources: Sources, group: Ints, seed: int
+) -> tuple[list[RawGraph], Rejected]:
     """Return features, classes and edges of each graph; none is rejected."""
     path = sources["pattern"].path
     stored = [graph for graphs in read_lists(sources["pattern"]) for graph in graphs]

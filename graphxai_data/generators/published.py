@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.raw import Source
+from graphxai_data.files.raw import Source, read_numbers
+from graphxai_data.generators.base import Values
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.seeds import rng_for
-
-Values = npt.NDArray[np.uint8]
 
 
 class RawGraph(NamedTuple):
@@ -66,6 +65,27 @@ class PublishedGraphs:
             )
             for i in rows.tolist()
         ]
+
+
+def read_ids(path: Path, name: str, widths: tuple[int, ...], first: int = 0) -> Values:
+    """Return the class ids [lines, columns] in a file of a source, as numbers from 0.
+
+    Args:
+        path: the folder or archive.
+        name: of the file.
+        widths: how many classes each column has.
+        first: number of the first class in the file.
+    """
+    ids = read_numbers(path, name, len(widths)) - first
+    # Read as unsigned, a negative number is larger than any width.
+    wrong = ids.view(np.uint64) >= np.array(widths, np.uint64)
+    if wrong.any():
+        line, column = (int(at[0]) for at in wrong.nonzero())
+        raise InputError(
+            f"{path}: {name}: line {line + 1}: {ids[line, column] + first} in column {column + 1}, "
+            f"expected {first} to {first + widths[column] - 1}"
+        )
+    return ids.astype(np.uint8)
 
 
 def rows_to_build(source: Source, strata: Ints, graphs: int, stream: str) -> Ints:

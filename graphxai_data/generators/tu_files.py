@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source, read_numbers
-from graphxai_data.generators.published import PublishedGraphs
+from graphxai_data.generators.published import PublishedGraphs, read_ids
 from graphxai_data.graphs.columns import Ints, pointers
 
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
@@ -37,19 +37,21 @@ def read_tu(source: Source, name: str, classes: int, kinds: int) -> PublishedGra
         InputError: says which line of which file is wrong.
     """
     edges = read_numbers(source.path, f"{name}_A.txt", 2)
-    indicator, label, kind = (
-        read_numbers(source.path, f"{name}_{suffix}.txt", 1)[:, 0] for suffix in SUFFIXES[1:]
-    )
+    indicator = read_numbers(source.path, f"{name}_graph_indicator.txt", 1)[:, 0]
+    label = read_ids(source.path, f"{name}_graph_labels.txt", (classes,))[:, 0].astype(np.int64)
+    kind = read_ids(source.path, f"{name}_node_labels.txt", (kinds,), first=1)[:, 0]
     where = f"{source.path}: {name}"
     if len(kind) != len(indicator):
         raise InputError(
             f"{where}_node_labels.txt: {len(kind)} lines, expected {len(indicator)}, one per node "
             f"of {name}_graph_indicator.txt: is a file truncated?"
         )
-    _check_range(label, 0, classes - 1, f"{where}_graph_labels.txt")
-    _check_range(kind, 1, kinds, f"{where}_node_labels.txt")
-    graphs = f", the graphs of {name}_graph_labels.txt"
-    _check_range(indicator, 1, len(label), f"{where}_graph_indicator.txt", "graph ", graphs)
+    outside = ((indicator < 1) | (indicator > len(label))).nonzero()[0]
+    if len(outside):
+        raise InputError(
+            f"{where}_graph_indicator.txt: line {outside[0] + 1}: graph {indicator[outside[0]]}, "
+            f"expected 1 to {len(label)}, the graphs of {name}_graph_labels.txt"
+        )
     falls = (np.diff(indicator) < 0).nonzero()[0]
     if len(falls):
         raise InputError(
@@ -67,18 +69,7 @@ def read_tu(source: Source, name: str, classes: int, kinds: int) -> PublishedGra
     graph = indicator[source_node] - 1
     local = np.stack([source_node, target_node]) - node_ptr[graph]
     edge_ptr = pointers(np.bincount(graph, minlength=len(label)))
-    return PublishedGraphs(label, node_ptr, edge_ptr, (kind - 1).astype(np.uint8), local)
-
-
-def _check_range(
-    values: Ints, low: int, high: int, where: str, what: str = "", note: str = ""
-) -> None:
-    wrong = ((values < low) | (values > high)).nonzero()[0]
-    if len(wrong):
-        line = int(wrong[0])
-        raise InputError(
-            f"{where}: line {line + 1}: {what}{values[line]}, expected {low} to {high}{note}"
-        )
+    return PublishedGraphs(label, node_ptr, edge_ptr, kind, local)
 
 
 def _sorted_edges(edges: Ints, indicator: Ints, where: str) -> Ints:

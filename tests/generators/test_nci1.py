@@ -136,8 +136,8 @@ def cut(name: str) -> Callable[[Files], Files]:
         (cut("node_labels"), "NCI1_node_labels.txt: .* lines, expected .*: is a file truncated"),
         (cut("graph_labels"), "graph 60, expected 1 to 59, the graphs of NCI1_graph_labels.txt"),
         (cut("A"), r"NCI1_A.txt: line \d+: \d+, \d+ lacks its reverse"),
-        (changed("graph_labels", "1\n", "2\n"), r"graph_labels.txt: line \d+: 2, expected 0 to 1"),
-        (changed("node_labels", "", "0\n" * 10**3), "lines, expected"),
+        (changed("graph_labels", "1\n", "2\n"), r"line \d+: 2 in column 1, expected 0 to 1"),
+        (changed("node_labels", "", "1\n" * 10**3), "lines, expected"),
         (changed("graph_labels", "1\n", "x\n"), r"line \d+: expected a whole number, got 'x'"),
         (changed("graph_labels", "1\n", "1.5\n"), r"line \d+: expected a whole number, got '1.5'"),
         (changed("graph_labels", "1\n", "1 0\n"), r"line \d+: expected a whole number, got '1 0'"),
@@ -176,7 +176,9 @@ def test_kinds_of_atoms_beyond_the_recipes_are_refused(tmp_path: Path) -> None:
     kinds = files["NCI1_node_labels.txt"].split()
     kinds[3] = "38"
     files["NCI1_node_labels.txt"] = "\n".join(kinds) + "\n"
-    with pytest.raises(InputError, match=r"NCI1_node_labels.txt: line 4: 38, expected 1 to 37"):
+    with pytest.raises(
+        InputError, match=r"node_labels.txt: line 4: 38 in column 1, expected 1 to 37"
+    ):
         build("nci1", root=tmp_path, graphs=20, sources={"nci1": written(tmp_path, files)})
 
 
