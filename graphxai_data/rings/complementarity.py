@@ -116,30 +116,21 @@ def _components(adjacency: csr_array) -> Iterator[tuple[Ints, Floats]]:
     """Yield node ids [k, n] and adjacency matrices [k, n, n] of k components of n > 1 nodes."""
     count, component = connected_components(adjacency, directed=False)
     sizes = np.bincount(component, minlength=count)
-    rank = np.empty(count, np.int64)
-    rank[np.argsort(sizes, kind="stable")] = np.arange(count)
-    # Sort nodes and edges by component, small components first.
-    rank_of_node = rank[component]
-    members = np.argsort(rank_of_node, kind="stable")
+    order = np.lexsort((component, sizes[component]))  # nodes of small components first
     sizes = np.sort(sizes)
     begins = pointers(sizes)
-    place = np.empty(len(members), np.int64)
-    place[members] = np.arange(len(members)) - np.repeat(begins[:-1], sizes)
-    edges = adjacency.tocoo()
-    order = np.argsort(rank_of_node[edges.row], kind="stable")
-    row, column = edges.row[order], edges.col[order]
-    rank_of_edge = rank_of_node[row]
-    edge_begins = np.searchsorted(rank_of_edge, np.arange(count + 1))
+    ends = np.argsort(order)[np.stack(adjacency.nonzero())]
+    edges = ends[:, np.argsort(ends[0], kind="stable")]
+    edge_begins = np.searchsorted(edges[0], begins)
     for size in np.unique(sizes[sizes > 1]).tolist():
         first, last = np.searchsorted(sizes, [size, size + 1]).tolist()
         at_once = max(1, _ENTRIES // size**2)
         for low in range(first, last, at_once):
             high = min(low + at_once, last)
-            nodes = members[begins[low] : begins[high]].reshape(-1, size)
-            span = slice(int(edge_begins[low]), int(edge_begins[high]))
+            row, column = edges[:, edge_begins[low] : edge_begins[high]] - begins[low]
             matrices = np.zeros((high - low, size, size))
-            matrices[rank_of_edge[span] - low, place[row[span]], place[column[span]]] = 1
-            yield nodes, matrices
+            matrices[row // size, row % size, column % size] = 1
+            yield order[begins[low] : begins[high]].reshape(-1, size), matrices
 
 
 def _normalised_laplacian(adjacency: Floats) -> Floats:
