@@ -52,7 +52,7 @@ def scored_graphs(draw: st.DrawFn) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 @given(scored_graphs())
-def test_metrics_of_many_graphs_are_scikit_learns_of_each(
+def test_metrics_of_many_graphs_are_those_of_scikit_learn_per_graph(
     graphs: list[tuple[np.ndarray, np.ndarray]],
 ) -> None:
     scores, mask = (np.concatenate(parts) for parts in zip(*graphs, strict=True))
@@ -77,7 +77,7 @@ def test_metrics_of_many_graphs_are_scikit_learns_of_each(
 
 def test_values_by_hand() -> None:
     scores, mask = [0.9, 0.8, 0.8, 0.1], [True, False, True, False]
-    # Of the two equal scores the first is taken: {0, 1} against {0, 2}.
+    # The first of the two equal scores is in the top 2: {0, 1} against {0, 2}.
     assert jaccard_at_k(scores, mask) == pytest.approx(1 / 3)
     assert jaccard_at_k(scores, mask, k=3) == pytest.approx(2 / 3)
     # Pairs: 0 beats 1 and 3, 2 beats 3 and ties with 1.
@@ -105,7 +105,7 @@ def test_values_by_hand() -> None:
         ([1.0, 2.0], [True, False], {"k": 3}, "k: expected a whole number from 1 to 2"),
     ],
 )
-def test_senseless_input_is_refused(
+def test_invalid_input_is_refused(
     scores: list[float], mask: list[bool], options: dict[str, int], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):

@@ -176,8 +176,8 @@ def _evaluate_files(
     files: dict[str, Any] = {}
     for path in paths:
         file = ScoreFile.load(path)
-        taken = file.explainer in floor or file.explainer in files
-        files[f"{file.explainer} ({path})" if taken else file.explainer] = file
+        is_taken = file.explainer in floor or file.explainer in files
+        files[f"{file.explainer} ({path})" if is_taken else file.explainer] = file
     return run_evaluate(dataset, files | floor, model, split=split, force=force)
 
 

@@ -271,26 +271,26 @@ def _plan(
 
 
 def usual_models(dataset: GraphXAIDataset) -> tuple[str, ...]:
-    """The three that the paper compares, with edge features where the dataset has some."""
+    """Return the three models that the paper compares; B-cos and ReLU use edge features, if any."""
     edges = "e" if dataset.num_edge_features else ""
     return f"bcos-gin{edges}", f"gin{edges}", "gsat"
 
 
 def paper_figures(dataset: str, explainer: str) -> dict[str, float]:
-    """What the paper says of an explainer on a dataset; nothing for rows that it does not have."""
+    """Return the paper's figures of an explainer on a dataset; empty for rows it does not have."""
     rows = {variant.name: variant.paper for variant in VARIANTS}
     tables = [t for t in _paper()["explanations"].values() if dataset in t["datasets"]]
     return dict(tables[0].get(rows.get(explainer), {})) if tables else {}
 
 
 def paper_predictions(dataset: str, model: str) -> float:
-    """The paper's F1 of a model on a dataset."""
+    """Return the paper's F1 of a model on a dataset."""
     kind = "bcos" if model.startswith("bcos") else "gsat" if model == "gsat" else "twin"
     return float(_paper()["predictions"][dataset][kind])
 
 
 def paper_sweep(dataset: str) -> dict[str, list[float]]:
-    """The paper's values of B, and for each a score of predictions and, if any, of explanations."""
+    """Return the paper's values of B, with the scores of predictions and, if any, explanations."""
     table = _paper()["sweep"]["b"]
     return {"b": table["values"], **table[dataset]}
 

@@ -127,12 +127,7 @@ def _built_in(
 
 
 class Evaluator:
-    """Measures explanations of the graphs of one split.
-
-    Args:
-        dataset: a whole dataset, or one split.
-        options: what to measure.
-    """
+    """Scores, measures and times explainers on the graphs of one split."""
 
     def __init__(self, dataset: GraphXAIDataset, options: Options) -> None:
         self.dataset, self.options = dataset, options
@@ -146,9 +141,8 @@ class Evaluator:
         if is_variant(explainer):
             variant = variant_for(str(explainer), model)
             size = self.options.batch_size
-            return variant_scores([variant], model, self.part, size, progress=progress)[
-                variant.name
-            ]
+            scores = variant_scores([variant], model, self.part, size, progress=progress)
+            return scores[variant.name]
         if isinstance(explainer, str | Path):
             explainer = ScoreFile.load(explainer)
         if isinstance(explainer, ScoreFile):
@@ -166,15 +160,13 @@ class Evaluator:
         return row
 
     def time(self, name: str, explainer: Explainer, model: nn.Module | None) -> Row:
-        """Return how long an explanation takes; nothing for scores that were made before."""
+        """Return how long an explanation takes; nothing for scores that were computed elsewhere."""
         if is_variant(explainer):
             (variant,) = select_variants(str(explainer))
             return time_explainer(variant, model, self.part, self.options.batch_size)
         if callable(explainer):
-            run = function_of_graph(name, explainer, model)
-            return time_function(
-                run, model, [without_answers(data) for data in self.part[:SINGLE_GRAPHS]]
-            )
+            graphs = [without_answers(data) for data in self.part[:SINGLE_GRAPHS]]
+            return time_function(function_of_graph(name, explainer, model), model, graphs)
         return {}
 
 

@@ -160,14 +160,14 @@ def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:
         raise InputError("faithfulness is measured where graphs have classes; here nodes have")
     keys = ("x", "edge_index", "edge_attr", "y")
     whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
-    kept = torch.from_numpy(keep.copy())
-    sizes = torch.zeros(len(part), dtype=torch.int64).index_add_(0, whole.batch, kept.long())
-    kept[whole.ptr[:-1][sizes == 0]] = True
-    edge_index, edge_attr = subgraph(kept, whole.edge_index, whole.edge_attr, relabel_nodes=True)
-    batch = whole.batch[kept]
+    mask = torch.from_numpy(keep.copy())
+    sizes = torch.zeros(len(part), dtype=torch.int64).index_add_(0, whole.batch, mask.long())
+    mask[whole.ptr[:-1][sizes == 0]] = True
+    edge_index, edge_attr = subgraph(mask, whole.edge_index, whole.edge_attr, relabel_nodes=True)
+    batch = whole.batch[mask]
     edge_batch = batch[edge_index[0]]
     nodes, edges = _slices(batch, len(part)), _slices(edge_batch, len(part))
-    data = Data(whole.x[kept], edge_index - nodes[edge_batch], edge_attr, whole.y)
+    data = Data(whole.x[mask], edge_index - nodes[edge_batch], edge_attr, whole.y)
     slices = {"x": nodes, "edge_index": edges, "y": torch.arange(len(part) + 1)}
     if edge_attr is not None:
         slices["edge_attr"] = edges

@@ -37,23 +37,21 @@ def dataset(root: Path) -> GraphXAIDataset:
     return GraphXAIDataset(root, "ba2motif")
 
 
-def test_a_comparison_is_what_evaluate_says_of_every_model(
-    dataset: GraphXAIDataset, runs: Path
-) -> None:
-    found = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
-    rows = found.frame()
+def test_a_comparison_has_the_same_scores_as_evaluate(dataset: GraphXAIDataset, runs: Path) -> None:
+    comparison = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
+    rows = comparison.frame()
     models = ["bcos-gin"] * 2 + ["gin"] * 2 + ["gsat"] * 6 + ["-"] * 4
     assert rows.model.tolist() == models
     assert rows.seed.tolist() == [0, 1] * 7
     for seed in (0, 1):
         model, card = train(dataset, "bcos-gin", seed=seed, out=runs, changes=SMALL)
-        wanted = evaluate(dataset, ["bcos"], model).loc["bcos"]
+        expected = evaluate(dataset, ["bcos"], model).loc["bcos"]
         row = rows[(rows.explainer == "bcos") & (rows.seed == seed)].iloc[0]
         for key in ("jaccard", "auroc", "auroc_average", "auroc_pooled", "negative_winners"):
-            assert row[key] == wanted[key]
+            assert row[key] == expected[key]
         assert row.f1 == card.scores["test"]["f1"]
         assert row.ms_per_graph > 0
-    summary = {r["explainer"]: r for r in found.summary()}
+    summary = {r["explainer"]: r for r in comparison.summary()}
     both = rows[rows.explainer == "bcos"].jaccard
     assert summary["bcos"]["jaccard"] == both.mean()
     assert summary["bcos"]["jaccard_std"] == pytest.approx(both.std())
@@ -63,7 +61,7 @@ def test_a_comparison_is_what_evaluate_says_of_every_model(
     assert rows[rows.explainer == "random"].jaccard.nunique() == 2  # another draw for each seed
 
 
-def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs: Path) -> None:
+def test_measurements_are_saved_and_used_again(dataset: GraphXAIDataset, runs: Path) -> None:
     first = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
     reports: list[str] = []
     again = compare(
@@ -81,9 +79,9 @@ def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs
     )  # fmt: skip
     assert forced
     path = run_folder(runs, "bcos-gin", "ba2motif", 0) / RESULTS
-    kept = json.loads(path.read_text())
-    kept["of"]["weights_sha256"] = "another"
-    for text in (json.dumps(kept), "{", "[]"):  # of another model, truncated, something else
+    saved = json.loads(path.read_text())
+    saved["of"]["weights_sha256"] = "another"
+    for text in (json.dumps(saved), "{", "[]"):  # another model, truncated, not an object
         path.write_text(text)
         reports.clear()
         compare(
@@ -93,23 +91,25 @@ def test_what_is_measured_is_kept_and_found_again(dataset: GraphXAIDataset, runs
         assert reports
 
 
-def test_json_and_csv_say_the_same(dataset: GraphXAIDataset, runs: Path) -> None:
-    found = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
-    whole = json.loads(found.to_json())  # there is no NaN in it
-    table = pd.read_csv(io.StringIO(found.to_csv()))
-    assert len(table) == len(whole["rows"]) == len(found.rows)
+def test_json_and_csv_have_the_same_rows(dataset: GraphXAIDataset, runs: Path) -> None:
+    comparison = compare(dataset, None, QUICK, (0, 1), runs, changes=SMALL)
+    whole = json.loads(comparison.to_json())  # NaN would not be JSON
+    table = pd.read_csv(io.StringIO(comparison.to_csv()))
+    assert len(table) == len(whole["rows"]) == len(comparison.rows)
     assert table.jaccard.tolist() == [row["jaccard"] for row in whole["rows"]]
     assert whole["content_sha256"] == dataset.manifest.content_sha256
     assert whole["conditions"]["device"] == "cpu"
 
 
-def test_with_molecules_every_explainer_runs_and_edges_are_folded_where_they_carry(
+def test_every_explainer_runs_on_molecules_and_additive_edges_are_folded(
     root: Path, runs: Path
 ) -> None:
     dataset = GraphXAIDataset(root, "dihalo")
     changes = {**SMALL, "edges": "additive"}
-    found = compare(dataset, ("bcos-gine",), seeds=(0,), out=runs, changes=changes, timing=False)
-    rows = found.frame().set_index("explainer")
+    comparison = compare(
+        dataset, ("bcos-gine",), seeds=(0,), out=runs, changes=changes, timing=False
+    )
+    rows = comparison.frame().set_index("explainer")
     assert set(rows.index) == {
         "bcos", "bcos-contrast", "bcos-folded", "bcos-input-x-gradient",
         "random", "degree", "halogen-closeness", "oracle",
@@ -117,8 +117,10 @@ def test_with_molecules_every_explainer_runs_and_edges_are_folded_where_they_car
     assert rows.loc["bcos", "edge_share"] != 0
     assert rows.loc["bcos", "completeness_gap"] < 1e-4
     assert rows.loc["bcos-folded", "jaccard"] != rows.loc["bcos", "jaccard"]
-    found = compare(dataset, ("gine", "gsat"), seeds=(0,), out=runs, changes=SMALL, timing=False)
-    names = set(found.frame().explainer)
+    comparison = compare(
+        dataset, ("gine", "gsat"), seeds=(0,), out=runs, changes=SMALL, timing=False
+    )
+    names = set(comparison.frame().explainer)
     assert names >= {"gnn-explainer-mean", "gnn-explainer-features", "gsat-sum", "saliency"}
     assert "bcos" not in names
 
@@ -126,23 +128,25 @@ def test_with_molecules_every_explainer_runs_and_edges_are_folded_where_they_car
 def test_faithfulness_is_measured_with_floor_and_ceiling_for_each_model(
     dataset: GraphXAIDataset, runs: Path
 ) -> None:
-    found = compare(
+    comparison = compare(
         dataset, ("bcos-gin",), ("bcos", "random", "oracle"), (0,), runs, changes=SMALL,
         timing=False, faithfulness=True,
     )  # fmt: skip
-    rows = found.frame().set_index("explainer")
+    rows = comparison.frame().set_index("explainer")
     assert rows.model.tolist() == ["bcos-gin"] * 3
     for key in ("fidelity_plus", "fidelity_minus", "characterisation", "retrained_accuracy"):
         assert rows[key].between(0, 1).all()
-    assert set(found.curves) == {f"bcos-gin/{e}/0" for e in ("bcos", "random", "oracle")}
-    assert len(found.curves["bcos-gin/bcos/0"]["fidelity_plus"]) == 9
+    assert set(comparison.curves) == {f"bcos-gin/{e}/0" for e in ("bcos", "random", "oracle")}
+    assert len(comparison.curves["bcos-gin/bcos/0"]["fidelity_plus"]) == 9
 
 
-def test_a_sweep_trains_every_value_by_itself(dataset: GraphXAIDataset, tmp_path: Path) -> None:
-    found = sweep(dataset, "bcos-gin", "b", (1.0, 2.0), (0, 1), tmp_path, changes=SMALL)
-    assert found[["b", "seed"]].values.tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
+def test_a_sweep_trains_every_value_in_its_own_folder(
+    dataset: GraphXAIDataset, tmp_path: Path
+) -> None:
+    table = sweep(dataset, "bcos-gin", "b", (1.0, 2.0), (0, 1), tmp_path, changes=SMALL)
+    assert table[["b", "seed"]].values.tolist() == [[1, 0], [1, 1], [2, 0], [2, 1]]
     assert (tmp_path / "b-1.0" / "bcos-gin-ba2motif" / "seed-0" / "model.toml").is_file()
-    assert found.auroc.between(0, 1).all()
+    assert table.auroc.between(0, 1).all()
 
 
 def test_only_the_models_that_are_needed_are_trained(
@@ -201,10 +205,10 @@ def test_the_command_line_compares(
     saved = sorted(p.name for p in (tmp_path / "scores").iterdir())
     names = ("bcos-bcos-gin-0", "bcos-bcos-gin-1", "random-none-0", "random-none-1")
     assert saved == [f"{name}.safetensors" for name in names]
-    found = json.loads(cli(*common, *quick, "--json").stdout)
+    printed = json.loads(cli(*common, *quick, "--json").stdout)
     file = ScoreFile.load(tmp_path / "scores" / "bcos-bcos-gin-0.safetensors")
     scored = evaluate(dataset, {"file": file}, tmp_path / "runs" / "bcos-gin-ba2motif" / "seed-0")
-    assert scored.loc["file", "jaccard"] == pytest.approx(found["rows"][0]["jaccard"])
+    assert scored.loc["file", "jaccard"] == pytest.approx(printed["rows"][0]["jaccard"])
     table = pd.read_csv(io.StringIO(cli(*common, *quick, "--csv").stdout))
     assert table.explainer.tolist() == ["bcos", "bcos", "random", "random"]
     faithful = cli(*common, "--explainer", "bcos", "--faithfulness")
@@ -255,7 +259,7 @@ def test_bad_usage_is_one_clear_line(
     assert "Traceback" not in result.output
 
 
-def test_what_is_kept_grows_and_tables_do_not_depend_on_it(
+def test_saved_rows_grow_and_tables_do_not_depend_on_them(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     def run(**options: object) -> tuple[set[str], list[str]]:
@@ -277,14 +281,14 @@ def test_what_is_kept_grows_and_tables_do_not_depend_on_it(
     valid, fourth = run(split="valid", timing=False)
     assert valid == plain
     assert all((first, second, third, fourth))
-    for options, wanted in (
+    for options, expected in (
         ({"timing": False}, plain),
         ({}, timed),
         ({"timing": False, "faithfulness": True}, faithful),
         ({"split": "valid", "timing": False}, plain),
     ):
-        assert run(**options) == (wanted, [])
-    run(timing=False, save_scores=tmp_path / "scores")  # scores anew, nothing is forgotten
+        assert run(**options) == (expected, [])
+    run(timing=False, save_scores=tmp_path / "scores")  # scores again; nothing is lost
     assert run(faithfulness=True) == (faithful | timed, [])
 
 

@@ -54,13 +54,13 @@ def degrees(data: Data) -> torch.Tensor:
     return torch.bincount(data.edge_index[1], minlength=data.num_nodes).double()
 
 
-def test_metrics_are_those_of_every_graph_by_itself(
+def test_metrics_are_means_over_graphs(
     dataset: GraphXAIDataset, test_part: GraphXAIDataset
 ) -> None:
-    found = evaluate(dataset, {"mine": degrees})
-    assert isinstance(found, pd.DataFrame)
-    assert list(found.index) == ["mine"]
-    row = found.loc["mine"]
+    table = evaluate(dataset, {"mine": degrees})
+    assert isinstance(table, pd.DataFrame)
+    assert list(table.index) == ["mine"]
+    row = table.loc["mine"]
     pairs = [(degrees(data), data.node_mask) for data in test_part]
     assert row.graphs == len(pairs) == len(test_part)
     assert row.jaccard == pytest.approx(np.mean([jaccard_at_k(s, m) for s, m in pairs]))
@@ -103,24 +103,24 @@ def test_an_explainer_may_be_anything_that_gives_scores(
         "path": tmp_path / "theirs.safetensors",
         "text": str(tmp_path / "theirs.safetensors"),
     }
-    found = evaluate(dataset, ways)
-    assert list(found.index) == list(ways)
-    whole = found.drop(columns=["edge_auroc_pooled"])
+    table = evaluate(dataset, ways)
+    assert list(table.index) == list(ways)
+    whole = table.drop(columns=["edge_auroc_pooled"])
     assert (whole == whole.iloc[0]).all(axis=None)
-    pd.testing.assert_frame_equal(evaluate(test_part, ways), found)
+    pd.testing.assert_frame_equal(evaluate(test_part, ways), table)
 
 
-def test_functions_of_a_model_get_it_keep_their_edges_and_are_timed(
+def test_functions_of_a_model_are_given_it_and_are_timed(
     dataset: GraphXAIDataset,
 ) -> None:
     with seeded(0):
         model = GSAT(dataset.num_node_features, 2, 8, 2).train(mode=False)
     ways = {"ours": "gsat-mean", "theirs": lambda m, data: explain(m, data, method="gsat")}
-    found = evaluate(dataset, ways, model, timing=True)
+    table = evaluate(dataset, ways, model, timing=True)
     columns = ["jaccard", "auroc", "edge_auroc_pooled"]
-    ours, theirs = found[columns].to_numpy()
+    ours, theirs = table[columns].to_numpy()
     assert ours == pytest.approx(theirs, abs=1e-6)
-    assert (found.ms_per_graph > 0).all()
+    assert (table.ms_per_graph > 0).all()
     every = evaluate(dataset, ["all"], model)
     assert set(every.index) == {"gsat-mean", "gsat-max", "gsat-sum", "random", "degree", "oracle"}
 
@@ -151,37 +151,37 @@ def test_explainers_do_not_see_the_rationale(dataset: GraphXAIDataset) -> None:
 def test_floor_and_ceiling_and_the_columns_of_a_model(
     dataset: GraphXAIDataset, model: nn.Module
 ) -> None:
-    found = evaluate(dataset, ["bcos", "bcos-contrast", "random", "oracle"], model, timing=True)
-    assert found.loc["oracle", ["jaccard", "auroc", "precision"]].tolist() == [1, 1, 1]
-    assert 0.05 < found.loc["random", "jaccard"] < 0.35
-    assert found.loc["bcos", "completeness_gap"] < 1e-4
-    assert found.loc["bcos", "edge_share"] == 0
-    assert 0 <= found.loc["bcos", "negative_winners"] <= 1
-    assert (found[["ms_per_graph", "ms_per_graph_batched"]] > 0).all(axis=None)
-    assert found.loc["bcos", "ms_forward_batched"] > 0  # less than the map, but for noise
+    table = evaluate(dataset, ["bcos", "bcos-contrast", "random", "oracle"], model, timing=True)
+    assert table.loc["oracle", ["jaccard", "auroc", "precision"]].tolist() == [1, 1, 1]
+    assert 0.05 < table.loc["random", "jaccard"] < 0.35
+    assert table.loc["bcos", "completeness_gap"] < 1e-4
+    assert table.loc["bcos", "edge_share"] == 0
+    assert 0 <= table.loc["bcos", "negative_winners"] <= 1
+    assert (table[["ms_per_graph", "ms_per_graph_batched"]] > 0).all(axis=None)
+    assert table.loc["bcos", "ms_forward_batched"] > 0  # times are noisy
 
 
 def test_edge_scores_are_pooled_as_gsat_does(dataset: GraphXAIDataset) -> None:
     with seeded(0):
         model = GSAT(dataset.num_node_features, 2, 8, 2).train(mode=False)
-    found = evaluate(dataset, ["gsat"], model)
-    assert list(found.index) == ["gsat-mean", "gsat-max", "gsat-sum"]
+    table = evaluate(dataset, ["gsat"], model)
+    assert list(table.index) == ["gsat-mean", "gsat-max", "gsat-sum"]
     test = [dataset[i] for i in dataset.get_idx_split()["test"]]
     scores = torch.cat([explain(model, data, method="gsat").edge_scores for data in test])
     masks = torch.cat([data.edge_mask for data in test])
-    wanted = roc_auc_score(masks, scores)
-    assert found["edge_auroc_pooled"].tolist() == pytest.approx([wanted] * 3, abs=1e-6)
-    assert found.jaccard.nunique() > 1
+    expected = roc_auc_score(masks, scores)
+    assert table["edge_auroc_pooled"].tolist() == pytest.approx([expected] * 3, abs=1e-6)
+    assert table.jaccard.nunique() > 1
 
 
-def test_every_row_of_the_tables_is_for_some_model_and_runs(root: Path) -> None:
+def test_explainers_without_a_model_depend_on_the_dataset(root: Path) -> None:
     molecules = GraphXAIDataset(root, "dihalo-decoy")
     recipe = molecules.manifest.load_recipe()
     assert {v.name for v in variants_for(None, recipe)} == {
         "random", "degree", "halogen-closeness", "oracle",
     }  # fmt: skip
-    found = evaluate(molecules, {"near": "halogen-closeness"})
-    assert 0.1 < found.loc["near", "jaccard"] < 0.3  # the decoys are there for this
+    table = evaluate(molecules, {"near": "halogen-closeness"})
+    assert 0.1 < table.loc["near", "jaccard"] < 0.3  # decoys keep this heuristic low
     assert len({v.name for v in VARIANTS}) == len(VARIANTS)
 
 
@@ -271,19 +271,19 @@ def test_an_explanation_file_is_read_as_written_in_any_order(
         assert getattr(again, key) == getattr(file, key)
     for key in ("graph_id", "node_ptr", "node_scores", "edge_ptr", "edge_scores"):
         np.testing.assert_array_equal(getattr(again, key), getattr(file, key))
-    # The same graphs backwards, and one of another split that nobody asks for.
+    # The same graphs in reverse order, and one of another split, which is ignored.
     parts = np.split(file.node_scores, file.node_ptr[1:-1])[::-1]
     lengths = [len(p) for p in parts]
     backwards = ScoreFile(
         "ba2motif", file.content_sha256, "back", np.append(file.graph_id[::-1], 10**6),
         np.cumsum([0, *lengths, 2]), np.concatenate([*parts, [1.0, 2.0]]),
     )  # fmt: skip
-    found = evaluate(test_part, {"forth": file, "back": backwards})
-    assert found.loc["forth", "jaccard"] == found.loc["back", "jaccard"]
-    assert found.loc["forth", "edge_auroc_pooled"] > 0
+    table = evaluate(test_part, {"forth": file, "back": backwards})
+    assert table.loc["forth", "jaccard"] == table.loc["back", "jaccard"]
+    assert table.loc["forth", "edge_auroc_pooled"] > 0
 
 
-def test_files_of_anything_else_are_refused(
+def test_files_about_other_graphs_or_models_are_refused(
     file: ScoreFile, dataset: GraphXAIDataset, model: nn.Module, tmp_path: Path
 ) -> None:
     def changed(**values: object) -> ScoreFile:
@@ -309,7 +309,7 @@ def test_files_of_anything_else_are_refused(
     evaluate(dataset, {"theirs": changed(content_sha256=digest)}, force=True)
 
 
-def test_files_that_make_no_sense_are_refused(file: ScoreFile, tmp_path: Path) -> None:
+def test_invalid_files_are_refused(file: ScoreFile, tmp_path: Path) -> None:
     def changed(**values: object) -> ScoreFile:
         return ScoreFile(**{**file.__dict__, **values})  # type: ignore[arg-type]
 

@@ -34,7 +34,7 @@ def part(dataset: GraphXAIDataset) -> GraphXAIDataset:
 
 
 class CountsHalogens(nn.Module):
-    """Of nine classes the one of the halogens that are there, whatever their position."""
+    """Predicts one of nine classes from the halogens in a graph, whatever their position."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,24 +42,24 @@ class CountsHalogens(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, batch: Tensor) -> Tensor:
         counts = torch.zeros(int(batch.max()) + 1, x.shape[1]).index_add(0, batch, x)
-        of_halogens = counts[:, [4, 3, 5]]  # Cl, F, Br, as the classes have them
-        return self.scale * of_halogens.repeat_interleave(3, dim=1)
+        halogens = counts[:, [4, 3, 5]]  # Cl, F, Br, in the order of the classes
+        return self.scale * halogens.repeat_interleave(3, dim=1)
 
 
 def test_reduced_graphs_are_induced_subgraphs(part: GraphXAIDataset) -> None:
     draws = np.random.default_rng(0)
     truth = Truth.of(part)
     keep = draws.random(truth.node_ptr[-1]) < 0.5
-    keep[: truth.node_ptr[1]] = False  # of the first graph nothing is kept, but one node stays
-    found = reduced(part, keep)
-    assert len(found) == len(part)
+    keep[: truth.node_ptr[1]] = False  # the first graph still keeps one node
+    graphs = reduced(part, keep)
+    assert len(graphs) == len(part)
     for i in range(len(part)):
-        before, after = part[i], found[i]
-        kept = torch.from_numpy(keep[truth.node_ptr[i] : truth.node_ptr[i + 1]].copy())
+        before, after = part[i], graphs[i]
+        mask = torch.from_numpy(keep[truth.node_ptr[i] : truth.node_ptr[i + 1]].copy())
         if i == 0:
-            kept[0] = True
-        edges, attr = subgraph(kept, before.edge_index, before.edge_attr, relabel_nodes=True)
-        assert torch.equal(after.x, before.x[kept])
+            mask[0] = True
+        edges, attr = subgraph(mask, before.edge_index, before.edge_attr, relabel_nodes=True)
+        assert torch.equal(after.x, before.x[mask])
         assert torch.equal(after.edge_index, edges)
         assert torch.equal(after.edge_attr, attr)
         assert torch.equal(after.y, before.y)
@@ -68,14 +68,14 @@ def test_reduced_graphs_are_induced_subgraphs(part: GraphXAIDataset) -> None:
 def test_fidelity_of_a_model_that_looks_at_halogens_only(part: GraphXAIDataset) -> None:
     model, truth = CountsHalogens().train(mode=False), Truth.of(part)
     right = fidelity(model, truth, truth.node_mask.astype(float))
-    # Without its halogens a graph says nothing: the first class, which is right for some.
+    # Without halogens all logits are equal: the first class is predicted, sometimes rightly.
     predicted = class_probabilities(model, part).argmax(1)
     assert right["fidelity_plus"] == pytest.approx((predicted != 0).mean())
     assert right["fidelity_minus"] == 0
     assert right["fidelity_plus_probability"] > 0.2
     assert right["fidelity_minus_probability"] == pytest.approx(0, abs=1e-6)
-    wanted = characterization_score(torch.tensor(right["fidelity_plus"]), torch.tensor(0.0))
-    assert right["characterisation"] == pytest.approx(float(wanted))
+    expected = characterization_score(torch.tensor(right["fidelity_plus"]), torch.tensor(0.0))
+    assert right["characterisation"] == pytest.approx(float(expected))
     wrong = fidelity(model, truth, -truth.node_mask.astype(float))
     assert wrong["fidelity_plus"] == 0
     assert wrong["fidelity_minus"] == right["fidelity_plus"]
@@ -85,15 +85,15 @@ def test_fidelity_of_a_model_that_looks_at_halogens_only(part: GraphXAIDataset) 
 def test_curves_over_sparsity(part: GraphXAIDataset) -> None:
     model, truth = CountsHalogens().train(mode=False), Truth.of(part)
     scores = truth.node_mask.astype(float)
-    found = sparsity_curves(model, truth, scores, (0.1, 0.5, 0.7))
-    assert found["sparsity"] == [0.1, 0.5, 0.7]
-    assert found["fidelity_minus"] == [0, 0, 0]
-    assert min(found["fidelity_plus"]) > 0.5
+    curves = sparsity_curves(model, truth, scores, (0.1, 0.5, 0.7))
+    assert curves["sparsity"] == [0.1, 0.5, 0.7]
+    assert curves["fidelity_minus"] == [0, 0, 0]
+    assert min(curves["fidelity_plus"]) > 0.5
     with pytest.raises(InputError, match="sparsity: expected a finite number from 0 to 1"):
         sparsity_curves(model, truth, scores, (2,))
 
 
-def test_retraining_tells_what_was_taken_out(
+def test_accuracy_after_retraining_is_lower_without_the_rationale(
     dataset: GraphXAIDataset, part: GraphXAIDataset
 ) -> None:
     training = dataset[dataset.get_idx_split()["train"]]

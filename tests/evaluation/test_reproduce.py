@@ -41,16 +41,16 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reproduction]
         return folder, reproduce(datasets=["ba2motif"], **places(folder))
 
 
-def test_every_cell_has_ours_the_papers_and_the_difference(
+def test_rows_have_our_value_the_papers_and_the_difference(
     whole: tuple[Path, Reproduction],
 ) -> None:
-    _, found = whole
-    assert [row["model"] for row in found.predictions] == ["bcos-gin", "gin", "gsat"]
-    for row in found.predictions:
+    _, report = whole
+    assert [row["model"] for row in report.predictions] == ["bcos-gin", "gin", "gsat"]
+    for row in report.predictions:
         assert (row["paper"], row["seeds"]) == (1.0, 2)
         assert row["difference"] == pytest.approx(row["f1"] - 1)
         assert row["seconds"] > 0
-    by_name = {row["explainer"]: row for row in found.explanations}
+    by_name = {row["explainer"]: row for row in report.explanations}
     assert by_name["bcos"]["paper"]["jaccard"] == 0.84
     assert by_name["bcos"]["difference"]["jaccard"] == pytest.approx(
         by_name["bcos"]["jaccard"] - 0.84
@@ -59,33 +59,33 @@ def test_every_cell_has_ours_the_papers_and_the_difference(
     assert by_name["oracle"]["jaccard"] == 1
     bcos = by_name["bcos"]
     assert bcos["seconds"] == pytest.approx(bcos["ms_per_graph"] * 6 * 2 / 1000)
-    assert [row["b"] for row in found.sweep] == [1, 1.5, 2, 2.5, 3]
-    assert found.sweep[0]["accuracy_paper"] == 0.726
-    for row in found.sweep:
+    assert [row["b"] for row in report.sweep] == [1, 1.5, 2, 2.5, 3]
+    assert report.sweep[0]["accuracy_paper"] == 0.726
+    for row in report.sweep:
         assert row["auroc_difference"] == pytest.approx(row["auroc"] - row["auroc_paper"])
         assert 0 <= row["jaccard"] <= 1
         assert row["seconds"] > 0
-    assert found.missing == 0
+    assert report.missing == 0
 
 
-def test_the_report_says_the_same_to_people_and_machines(
+def test_the_markdown_has_the_same_numbers_as_the_json(
     whole: tuple[Path, Reproduction],
 ) -> None:
-    folder, found = whole
-    kept = json.loads((folder / "results" / "report.json").read_text())
-    assert kept["predictions"][0]["f1"] == found.predictions[0]["f1"]
+    folder, report = whole
+    saved = json.loads((folder / "results" / "report.json").read_text())
+    assert saved["predictions"][0]["f1"] == report.predictions[0]["f1"]
     text = (folder / "results" / "report.md").read_text()
-    row = found.predictions[0]
+    row = report.predictions[0]
     assert f"| `ba2motif` | bcos-gin | {row['f1']:.3f} ± {row['f1_std']:.3f} | 1.00 |" in text
-    assert f"`{found.builds['ba2motif']}`" in text
+    assert f"`{report.builds['ba2motif']}`" in text
     assert "Not finished" not in text
-    for name in found.figures:
+    for name in report.figures:
         assert (folder / "results" / name).stat().st_size > 1000
-    assert {Path(name).suffix for name in found.figures} == {".png", ".svg"}
-    assert {Path(n).stem for n in found.figures} == {"sensitivity-to-b", "qualitative-ba2motif"}
+    assert {Path(name).suffix for name in report.figures} == {".png", ".svg"}
+    assert {Path(n).stem for n in report.figures} == {"sensitivity-to-b", "qualitative-ba2motif"}
 
 
-def test_what_was_stopped_goes_on_and_nothing_is_done_twice(
+def test_a_stopped_run_goes_on_without_repeating_finished_cells(
     tmp_path: Path, whole: tuple[Path, Reproduction]
 ) -> None:
     class StoppedError(Exception):
@@ -119,23 +119,23 @@ def test_what_was_stopped_goes_on_and_nothing_is_done_twice(
 def test_figures_have_the_same_bytes_again(
     tmp_path: Path, whole: tuple[Path, Reproduction]
 ) -> None:
-    folder, found = whole
+    folder, report = whole
     again = reproduce(
         ["figure b", "figure qualitative"], ["ba2motif"], root=folder / "data",
         out=folder / "runs", results=tmp_path,
     )  # fmt: skip
-    assert set(again.figures) == set(found.figures)
+    assert set(again.figures) == set(report.figures)
     for name in again.figures:
         assert (tmp_path / name).read_bytes() == (folder / "results" / name).read_bytes(), name
 
 
-def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> None:
+def test_a_dataset_without_raw_files_is_left_out_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing could be done: molhiv: 'ogbg-molhiv' is neither"):
         reproduce(["table 2"], ["molhiv"], **places(tmp_path))
-    found = reproduce(["table 2"], ["molhiv", "ba2motif"], **places(tmp_path))
-    assert {row["dataset"] for row in found.predictions} == {"ba2motif"}
-    assert found.left_out[0].startswith("molhiv: 'ogbg-molhiv' is neither shipped")
-    assert found.left_out[1:] == [
+    report = reproduce(["table 2"], ["molhiv", "ba2motif"], **places(tmp_path))
+    assert {row["dataset"] for row in report.predictions} == {"ba2motif"}
+    assert report.left_out[0].startswith("molhiv: 'ogbg-molhiv' is neither shipped")
+    assert report.left_out[1:] == [
         "seeds: 2 instead of the paper's 5",
         "ba2motif: 60 of its 1,000 graphs",
     ]
@@ -166,7 +166,7 @@ def test_a_dataset_that_cannot_be_had_is_left_out_and_said(tmp_path: Path) -> No
         ({"device": "nonsense"}, "device: 'nonsense' cannot be used"),
     ],
 )
-def test_impossible_wishes_are_refused_before_anything_is_made(
+def test_wrong_arguments_are_refused_before_anything_is_written(
     arguments: dict[str, object], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -181,13 +181,13 @@ def test_results_that_cannot_be_written_are_an_error_at_once(tmp_path: Path) -> 
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_build_of_another_size_is_not_taken_for_the_papers(tmp_path: Path) -> None:
+def test_a_build_of_another_size_is_refused(tmp_path: Path) -> None:
     build("ba2motif", root=tmp_path / "data", graphs=60, rings=False)
     with pytest.raises(InputError, match="a build of 60 graphs, expected 1000 for this budget"):
         reproduce(["table 2"], ["ba2motif"], budget="paper", **places(tmp_path))
 
 
-def test_a_training_that_fails_is_left_out_and_the_walk_goes_on(
+def test_a_training_that_diverges_is_left_out_and_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail_sometimes(cell: Cell, *args: Any, **options: Any) -> CellResult:
@@ -196,19 +196,19 @@ def test_a_training_that_fails_is_left_out_and_the_walk_goes_on(
         return run_cell(cell, *args, **options)
 
     monkeypatch.setattr(module, "run_cell", fail_sometimes)
-    found = reproduce(["table 2"], ["ba2motif"], **places(tmp_path))
-    assert {row["model"]: row["seeds"] for row in found.predictions} == {
+    report = reproduce(["table 2"], ["ba2motif"], **places(tmp_path))
+    assert {row["model"]: row["seeds"] for row in report.predictions} == {
         "bcos-gin": 2, "gin": 1, "gsat": 2,
     }  # fmt: skip
-    assert "table 2: gin on ba2motif, seed 1: the loss is not finite" in found.left_out
+    assert "table 2: gin on ba2motif, seed 1: the loss is not finite" in report.left_out
 
 
-def test_a_rerun_that_is_stopped_keeps_the_whole_report_and_its_figures(
+def test_a_stopped_rerun_keeps_the_complete_report_and_its_figures(
     whole: tuple[Path, Reproduction],
 ) -> None:
     folder, _ = whole
-    kept = {path: path.read_bytes() for path in (folder / "results").iterdir()}
-    assert len(kept) == 6
+    saved = {path: path.read_bytes() for path in (folder / "results").iterdir()}
+    assert len(saved) == 6
 
     def stop(done: int, total: int, what: str) -> None:
         if done == 15:  # some cells of the sweep are done
@@ -218,26 +218,26 @@ def test_a_rerun_that_is_stopped_keeps_the_whole_report_and_its_figures(
     # The same parts in another order, and one of them twice, are the same report.
     with pytest.raises(KeyboardInterrupt):
         reproduce([*PARTS[::-1], PARTS[0]], ["ba2motif"], **places(folder), progress=stop)
-    assert {path: path.read_bytes() for path in (folder / "results").iterdir()} == kept
+    assert {path: path.read_bytes() for path in (folder / "results").iterdir()} == saved
 
 
-def test_a_report_that_is_none_is_replaced(tmp_path: Path) -> None:
+def test_an_unreadable_report_is_replaced(tmp_path: Path) -> None:
     for text in ("[" * 200_000, "{", "[]", ""):
         (tmp_path / module.NUMBERS).write_text(text)
         assert module._read_report(tmp_path) == {}
 
 
 @pytest.mark.parametrize("missing", ["x", [], -1, None])
-def test_an_earlier_report_that_makes_no_sense_is_replaced(missing: object) -> None:
-    found = Reproduction("small", "default", ["table 2"], [0], {}, missing=3)
-    before = json.loads(found.to_json())
-    assert module._missing_in(before, found) == 3
-    assert module._missing_in(before | {"missing": missing}, found) == math.inf
+def test_an_earlier_report_with_an_invalid_count_is_replaced(missing: object) -> None:
+    report = Reproduction("small", "default", ["table 2"], [0], {}, missing=3)
+    before = json.loads(report.to_json())
+    assert module._missing_in(before, report) == 3
+    assert module._missing_in(before | {"missing": missing}, report) == math.inf
 
 
 def test_the_papers_configuration_is_trained_in_a_folder_of_its_own(tmp_path: Path) -> None:
-    found = reproduce(["table 2"], ["ba2motif"], [0], "small", "paper", **places(tmp_path))
-    assert found.configuration == "paper"
+    report = reproduce(["table 2"], ["ba2motif"], [0], "small", "paper", **places(tmp_path))
+    assert report.configuration == "paper"
     folder = tmp_path / "runs" / "small" / "paper" / "bcos-gin-ba2motif" / "seed-0"
     assert (read_card(folder).configuration, read_card(folder).training.loss) == ("paper", "ce")
     text = (tmp_path / "results" / "report.md").read_text()
@@ -260,7 +260,7 @@ def test_the_time_left_is_guessed_from_the_cells_that_took_time(
     ]  # fmt: skip
 
 
-def test_the_sweep_shows_ours_and_the_papers(
+def test_the_figure_of_the_sweep_has_our_curves_and_the_papers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[figures.Figure] = []
@@ -291,17 +291,17 @@ def test_the_sweep_shows_ours_and_the_papers(
     assert [0.47, 0.94] in [list(line.get_ydata()) for line in auroc.lines]
 
 
-def test_where_no_mask_is_known_the_sweep_has_predictions_alone(
+def test_the_sweep_has_predictions_only_if_there_is_no_rationale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(BUDGETS, "small", Budget({"nci1": 60}, (0, 1), ("nci1",), QUICK))
     (tmp_path / "raw").mkdir()
     sources = {"nci1": written(tmp_path / "raw", tu_files(60))}
-    found = reproduce(["figure b"], ["nci1"], **places(tmp_path), sources=sources)
-    assert [(row["b"], row["predictions"], row["seeds"]) for row in found.sweep] == [
+    report = reproduce(["figure b"], ["nci1"], **places(tmp_path), sources=sources)
+    assert [(row["b"], row["predictions"], row["seeds"]) for row in report.sweep] == [
         (b, "f1", 2) for b in (1, 1.5, 2, 2.5, 3)
     ]
-    for row in found.sweep:
+    for row in report.sweep:
         runs = tmp_path / "runs" / "small" / "sweep" / f"b-{row['b']}" / "bcos-gin-nci1"
         scores = [read_card(runs / f"seed-{seed}").scores["test"]["f1"] for seed in (0, 1)]
         assert row["f1"] == pytest.approx(sum(scores) / 2)
@@ -309,11 +309,11 @@ def test_where_no_mask_is_known_the_sweep_has_predictions_alone(
         assert "auroc" not in row
         assert row["seconds"] > 0
     text = (tmp_path / "results" / "report.md").read_text()
-    row = found.sweep[2]
+    row = report.sweep[2]
     assert f"| `nci1` | 2 | F1 | {row['f1']:.3f} ± {row['f1_std']:.3f} | 0.703 |" in text
 
 
-def test_red_speaks_for_a_class_and_blue_against(reference_root: Path) -> None:
+def test_positive_scores_are_red_and_negative_ones_blue(reference_root: Path) -> None:
     dataset = GraphXAIDataset(reference_root, "ba2motif")
     model = load_model("bcos-gin-ba2motif", dataset)
     axes = figures.Figure().subplots()
@@ -331,10 +331,10 @@ def test_red_speaks_for_a_class_and_blue_against(reference_root: Path) -> None:
 def test_on_the_command_line(
     tmp_path: Path, cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wishes: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
 
-    def instead(*wish: object, **_: object) -> Reproduction:
-        wishes.append(wish)
+    def instead(*arguments: object, **_: object) -> Reproduction:
+        calls.append(arguments)
         conditions = {"threads": 1, "torch": "2", "graphxai_data": "1"}
         return Reproduction("small", "default", [], [0], conditions)
 
@@ -344,11 +344,11 @@ def test_on_the_command_line(
     assert result.exit_code == 0
     assert result.stdout.startswith("# The paper's tables and figures, reproduced")
     assert f"written to {tmp_path / 'r'}" in result.stderr
-    wish = (["table 3", "figure b"], ["ba2motif", "dihalo"], [0, 1], "small", "default")
-    assert wishes == [wish]
+    arguments = (["table 3", "figure b"], ["ba2motif", "dihalo"], [0, 1], "small", "default")
+    assert calls == [arguments]
     as_json = cli("reproduce", "--json", "--root", tmp_path, "--results", tmp_path / "r")
     assert json.loads(as_json.stdout)["budget"] == "small"
-    assert wishes[1] == (PARTS, None, None, "small", "default")
+    assert calls[1] == (PARTS, None, None, "small", "default")
     for bad, message in (
         (("--seeds", ""), "--seeds: expected"),
         (("--results", "s3://bucket/r"), "expected a folder on this machine, got a URL"),
