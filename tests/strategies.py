@@ -13,8 +13,9 @@ EXTRAS = st.lists(
     st.sampled_from(
         [
             Column("a_text", "text"),
-            Column("of_node", "node", "<f4", (2,)),
-            Column("of_graph", "graph"),
+            Column("per_edge", "edge", "<i2"),
+            Column("per_graph", "graph"),
+            Column("per_node", "node", "<f4", (2,)),
         ]
     ),
     unique=True,
@@ -43,7 +44,7 @@ def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
 
 @st.composite
 def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
-    """A valid record: simple, undirected, a rationale, if any, that is neither empty nor all."""
+    """A valid record: simple and undirected; a rationale is neither empty nor the whole graph."""
     nodes = draw(st.integers(2, 9))
     pairs = [(u, v) for v in range(nodes) for u in range(v)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12))
@@ -54,16 +55,16 @@ def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
     edge_attr = None
     if schema.edge_features is not None:
         one_way = _rows(draw, len(edges), schema.edge_features)
-        of_edge = {edge: i for i, edge in enumerate(edges)}
-        chosen = [of_edge[min(e, e[::-1])] for e in both]
-        edge_attr = one_way[np.array(chosen, int)]
+        row_of_edge = {edge: i for i, edge in enumerate(edges)}
+        rows = [row_of_edge[min(e, e[::-1])] for e in both]
+        edge_attr = one_way[np.array(rows, int)]
     classes = st.integers(0, schema.num_classes - 1)
-    of_nodes = schema.task == "node"
-    node_y = draw(st.lists(classes, min_size=nodes, max_size=nodes)) if of_nodes else None
+    has_node_classes = schema.task == "node"
+    node_y = draw(st.lists(classes, min_size=nodes, max_size=nodes)) if has_node_classes else None
     return GraphRecord(
         x=_rows(draw, nodes, schema.node_features),
         edge_index=edge_index,
-        y=0 if of_nodes else draw(classes),
+        y=0 if has_node_classes else draw(classes),
         node_mask=node_mask if schema.has_rationale else None,
         edge_mask=node_mask[edge_index].all(axis=0) if schema.has_rationale else None,
         node_y=None if node_y is None else np.array(node_y, np.uint8),
@@ -71,8 +72,9 @@ def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
         edge_attr=edge_attr,
         meta={
             "a_text": draw(st.text(max_size=5)),
-            "of_node": np.arange(2 * nodes, dtype=np.float32).reshape(nodes, 2),
-            "of_graph": draw(st.integers(0, 255)),
+            "per_edge": np.arange(len(both)),
+            "per_node": np.arange(2 * nodes, dtype=np.float32).reshape(nodes, 2),
+            "per_graph": draw(st.integers(0, 255)),
         },
     )
 

@@ -70,8 +70,8 @@ class OpenedBuild:
         make: Callable[..., Self] = cls
         with opened(folder, extras=False) as (path, remote):
             manifest = Manifest.load(path)
-            found = Build(path, manifest, remote.url if remote else None)
-            return make(found, manifest.dataset, split=split, transform=transform, **options)
+            place = Build(path, manifest, remote.url if remote else None)
+            return make(place, manifest.dataset, split=split, transform=transform, **options)
 
     @contextmanager
     def _opened(
@@ -85,7 +85,7 @@ class OpenedBuild:
         """Open the build under `root`, or take an opened one; errors inside name its URL."""
         if split is not None and split not in SPLIT_NAMES:
             raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
-        with _found(root, name, seed, force_reload) as (self.folder, self.manifest, self.url):
+        with _open_build(root, name, seed, force_reload) as (self.folder, self.manifest, self.url):
             self.name, self.seed, self.split = self.manifest.dataset, self.manifest.seed, split
             yield
 
@@ -125,7 +125,7 @@ class OpenedBuild:
 
 
 @contextmanager
-def _found(
+def _open_build(
     root: str | Path | Build, name: str | Path, seed: int, force_reload: bool
 ) -> Iterator[Build]:
     if isinstance(root, Build):

@@ -1,4 +1,4 @@
-"""GraphRecord: one graph with its label and its ground truth; Schema: what all graphs share."""
+"""GraphRecord: one graph with its label and ground truth; Schema: what all graphs share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -149,10 +149,10 @@ class GraphRecord:
         node_mask: [n] bool; the rationale, written by the code that grafted it; None where no
             rationale is known.
         edge_mask: [m] bool; the edges inside the rationale; None where none is known.
-        group: graphs of one group never straddle a split.
+        group: all graphs of a group are in the same split.
         edge_attr: [m, q] float32, or None.
         node_y: [n] uint8; classes of nodes, or None where graphs have classes.
-        meta: what else is known of the graph.
+        meta: the dataset's own fields.
     """
 
     x: npt.NDArray[np.float32]
@@ -167,9 +167,9 @@ class GraphRecord:
 
     @property
     def rationale(self) -> npt.NDArray[np.bool_]:
-        """[n] the node mask, where a rationale is known."""
+        """[n] node mask of a graph whose rationale is known."""
         if self.node_mask is None:
-            raise CheckFailedError("a rationale is asked for, but none is known of this graph")
+            raise CheckFailedError("this graph has no known rationale")
         return self.node_mask
 
     @property
@@ -183,11 +183,14 @@ RECORD_FIELDS = tuple(entry.name for entry in fields(GraphRecord) if entry.name 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What is settled about graphs before any is drawn: arrays of one length.
+    """What is fixed about graphs before any is drawn: arrays of one length.
 
     Attributes:
         index: position in the whole build.
-        raw: what each graph is made from, where it is made from a source.
+        label: class of each graph.
+        group: all graphs of a group are in the same split.
+        split: position in `SPLIT_NAMES`.
+        raw: what each graph is built from, for datasets with a source.
     """
 
     index: npt.NDArray[np.int64]
@@ -201,7 +204,7 @@ class Plan:
         return {"y": self.label, "split": self.split, "graph_id": self.index, "group": self.group}
 
     def cut(self, first: int, graphs: int) -> "Plan":
-        """The plan of the graphs from `first` on."""
+        """Return the plan of so many graphs, beginning with `first`."""
         span = slice(first, first + graphs)
         raw = None if self.raw is None else self.raw[span]
         return Plan(self.index[span], self.label[span], self.group[span], self.split[span], raw)

@@ -256,7 +256,7 @@ class ShardReader:
 
     def __getitem__(self, i: int) -> GraphRecord:
         if not -len(self) <= i < len(self):
-            raise IndexError(f"graph {i} of a shard of {len(self)}")
+            raise IndexError(f"graph {i} of a shard with {len(self)} graphs")
         return unpack(self.columns, self.schema, i % len(self))
 
     def __iter__(self) -> Iterator[GraphRecord]:

@@ -29,7 +29,7 @@ def test_it_is_a_pyg_in_memory_dataset(dataset: BA2Motif) -> None:
     assert repr(dataset) == "BA2Motif('ba2motif', 1000 graphs, seed=0)"
 
 
-def test_every_graph_is_the_one_in_its_shard(dataset: BA2Motif, reference_root: Path) -> None:
+def test_every_graph_equals_its_record(dataset: BA2Motif, reference_root: Path) -> None:
     shard = ShardReader(reference_root / "ba2motif/seed-0/shard-00000.h5")
     for graph, record in zip(dataset, shard, strict=True):
         assert torch.equal(graph.x, torch.from_numpy(record.x))
@@ -80,7 +80,7 @@ def test_split_indices_are_disjoint_stratified_and_complete(dataset: BA2Motif) -
         assert dataset[index].y.float().mean() == 0.5
 
 
-def test_split_indices_follow_the_dataset_that_is_asked(dataset: BA2Motif) -> None:
+def test_split_indices_are_positions_in_a_selection(dataset: BA2Motif) -> None:
     order = torch.arange(999, -1, -1)
     for view in (dataset[order], dataset[10:300], dataset[dataset._data.y == 1]):
         for i, (name, index) in enumerate(view.get_idx_split().items()):
@@ -102,7 +102,7 @@ def test_a_split_holds_exactly_its_graphs(
             assert torch.equal(value, dataset[i][key])
 
 
-def test_twins_lie_in_one_split(reference_root: Path) -> None:
+def test_twins_are_in_the_same_split(reference_root: Path) -> None:
     groups = [
         set(BA2Motif(reference_root, split=s, variant="balanced")._data.group.tolist())
         for s in ("train", "valid", "test")
@@ -165,7 +165,7 @@ def test_graphs_can_be_indexed_like_any_pyg_dataset(dataset: BA2Motif) -> None:
     assert dataset[torch.tensor([3, 1])][1].graph_id.item() == 1
 
 
-def test_force_reload_builds_anew(tmp_path: Path, reference_root: Path) -> None:
+def test_force_reload_builds_again(tmp_path: Path, reference_root: Path) -> None:
     folder = copy_build(reference_root / "ba2motif/seed-0", tmp_path)
     (folder / "shard-00000.h5").write_bytes(b"damaged")
     with pytest.raises(DamagedError, match="not the file that manifest.json lists"):
@@ -182,14 +182,14 @@ def test_a_build_of_another_recipe_under_this_name_is_refused(
         BA2Motif(tmp_path)
 
 
-def test_a_root_in_the_home_folder_may_be_written_short(
+def test_a_root_may_start_with_a_tilde(
     reference_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(reference_root.parent))
     assert len(BA2Motif(f"~/{reference_root.name}")) == 1000
 
 
-def test_the_default_type_of_torch_changes_nothing(reference_root: Path) -> None:
+def test_the_default_dtype_of_torch_changes_nothing(reference_root: Path) -> None:
     torch.set_default_dtype(torch.float64)
     try:
         assert BA2Motif(reference_root)[0].x.dtype == torch.float32
@@ -197,7 +197,7 @@ def test_the_default_type_of_torch_changes_nothing(reference_root: Path) -> None
         torch.set_default_dtype(torch.float32)
 
 
-def test_arguments_come_in_the_order_of_the_general_dataset(reference_root: Path) -> None:
+def test_arguments_have_the_order_of_the_general_dataset(reference_root: Path) -> None:
     assert len(BA2Motif(reference_root, 0, "test")) == 100
 
 
@@ -211,7 +211,7 @@ def test_a_smaller_build_is_loaded_with_a_warning(
     assert "has 20 graphs, its recipe 1000" in caplog.text
 
 
-def test_wrong_wishes_are_refused(dataset: BA2Motif, reference_root: Path) -> None:
+def test_invalid_arguments_are_refused(dataset: BA2Motif, reference_root: Path) -> None:
     with pytest.raises(InputError, match="split: expected one of train, valid, test, got 'val'"):
         BA2Motif(reference_root, split="val")
     with pytest.raises(InputError, match="unknown dataset 'ba2motif-balance'"):
@@ -226,15 +226,15 @@ def test_loading_makes_no_object_per_graph(
 ) -> None:
     from graphxai_data.datasets import data as module
 
-    made = []
+    created = []
     original = module.GraphXAIData.__init__
     monkeypatch.setattr(
         module.GraphXAIData,
         "__init__",
-        lambda self, *a, **k: (made.append(1), original(self, *a, **k))[1],
+        lambda self, *a, **k: (created.append(1), original(self, *a, **k))[1],
     )
     BA2Motif(reference_root)
-    assert len(made) == 1
+    assert len(created) == 1
 
 
 def test_nothing_but_the_build_folder_is_written(reference_root: Path, dataset: BA2Motif) -> None:
@@ -242,7 +242,7 @@ def test_nothing_but_the_build_folder_is_written(reference_root: Path, dataset: 
     assert not (reference_root / "processed").exists()
 
 
-def test_a_single_graph_is_a_graph_like_any_other(tmp_path: Path) -> None:
+def test_a_dataset_of_one_graph_has_the_same_fields(tmp_path: Path) -> None:
     build("dihalo", root=tmp_path, graphs=1, rings=False)
     build("dihalo", root=tmp_path / "two", graphs=2, rings=False)
     alone, among = (GraphXAIDataset(r, "dihalo")[0] for r in (tmp_path, tmp_path / "two"))

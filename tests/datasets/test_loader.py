@@ -18,7 +18,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader, obstacle
 from graphxai_data.errors import InputError
 
-# Those of PyG that a test has on purpose: graphs whose number of nodes it can only guess.
+# PyG warns about graphs whose number of nodes it can only guess; some tests use them on purpose.
 GUESSES_NODES = pytest.mark.filterwarnings("ignore:Unable to accurately infer 'num_nodes'")
 
 
@@ -80,8 +80,8 @@ def assert_same_as_pyg(dataset: InMemoryDataset, batch_size: int, **options: Any
         assert_same_batch(batch, Batch.from_data_list(part, exclude_keys=others))
 
 
-def places(loader: BatchLoader) -> list[int]:
-    """The `y` of all graphs, as they come in one epoch."""
+def labels_in_order(loader: BatchLoader) -> list[int]:
+    """Return the `y` of all graphs in the order of one epoch."""
     return [y for batch in loader for y in batch.y.tolist()]
 
 
@@ -91,7 +91,7 @@ EXTRAS: dict[str, Callable[[np.random.Generator, int, int], Any]] = {
     "z": lambda rng, nodes, edges: torch.from_numpy(rng.integers(9, size=nodes).astype(np.uint8)),
     "edge_attr": lambda rng, nodes, edges: torch.from_numpy(rng.normal(size=(edges, 2, 3))),
     "edge_weight": lambda rng, nodes, edges: torch.ones(edges, dtype=torch.float16),
-    "of_graph": lambda rng, nodes, edges: torch.from_numpy(rng.integers(9, size=(1, 2, 2))),
+    "per_graph": lambda rng, nodes, edges: torch.from_numpy(rng.integers(9, size=(1, 2, 2))),
     "some": lambda rng, nodes, edges: torch.arange(int(rng.integers(4))),
     "nothing": lambda rng, nodes, edges: torch.zeros(nodes, 0),
     "face": lambda rng, nodes, edges: torch.from_numpy(rng.integers(5, size=(3, edges // 2))),
@@ -105,11 +105,11 @@ EXTRAS: dict[str, Callable[[np.random.Generator, int, int], Any]] = {
 
 @st.composite
 def collections(draw: st.DrawFn) -> Collected:
-    chosen = draw(st.permutations(sorted(EXTRAS)))[: draw(st.integers(0, len(EXTRAS)))]
+    keys = draw(st.permutations(sorted(EXTRAS)))[: draw(st.integers(0, len(EXTRAS)))]
     sizes = st.tuples(st.integers(0, 5), st.integers(0, 6))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     graphs = [
-        graph(n, m, i, **{key: EXTRAS[key](rng, n, m) for key in chosen})
+        graph(n, m, i, **{key: EXTRAS[key](rng, n, m) for key in keys})
         for i, (n, m) in enumerate(draw(st.lists(sizes, min_size=2, max_size=9)))
     ]
     return Collected(graphs)
@@ -117,21 +117,19 @@ def collections(draw: st.DrawFn) -> Collected:
 
 @settings(deadline=None, max_examples=60)
 @given(collections(), st.integers(1, 10), st.data())
-def test_batches_are_those_of_pyg_in_every_field(
+def test_batches_equal_those_of_pyg_in_every_field(
     dataset: Collected, batch_size: int, data: st.DataObject
 ) -> None:
     assert obstacle(dataset) is None
     assert_same_as_pyg(dataset, batch_size)
-    chosen = data.draw(st.lists(st.integers(0, len(dataset) - 1), min_size=1, max_size=12))
-    assert_same_as_pyg(dataset[chosen], batch_size)
+    indices = data.draw(st.lists(st.integers(0, len(dataset) - 1), min_size=1, max_size=12))
+    assert_same_as_pyg(dataset[indices], batch_size)
     keys = data.draw(st.lists(st.sampled_from(sorted(dataset._data.keys())), unique=True))
     assert_same_as_pyg(dataset, batch_size, keys=keys)
 
 
 @pytest.mark.parametrize("name", ["ba2motif", "dihalo", "mnist75sp-r23"])
-def test_our_own_datasets_are_cut_and_give_the_batches_of_pygs_loader(
-    tmp_path: Path, name: str
-) -> None:
+def test_batches_of_our_datasets_equal_those_of_pygs_loader(tmp_path: Path, name: str) -> None:
     build(name, root=tmp_path, graphs=90, shard_size=40, engine="serial")
     whole, part = GraphXAIDataset(tmp_path, name), GraphXAIDataset(tmp_path, name, split="train")
     for dataset in (whole, part, whole[7:50], whole[torch.arange(80, 2, -3)]):
@@ -145,7 +143,7 @@ def test_our_own_datasets_are_cut_and_give_the_batches_of_pygs_loader(
             assert_same_batch(batch, theirs)
 
 
-def test_graphs_without_nodes_or_edges_may_stand_anywhere() -> None:
+def test_graphs_may_have_no_nodes_or_no_edges() -> None:
     sizes = [(0, 0), (2, 0), (0, 0), (3, 4), (1, 0), (0, 0), (0, 0)]
     dataset = Collected([graph(n, m, i) for i, (n, m) in enumerate(sizes)])
     for batch_size in range(1, 8):
@@ -160,24 +158,24 @@ def ten() -> Collected:
 
 def test_an_epoch_is_a_pure_function_of_seed_and_number(ten: Collected) -> None:
     loader = BatchLoader(ten, 4, shuffle=True, seed=1)
-    epochs = [places(loader) for _ in range(5)]
+    epochs = [labels_in_order(loader) for _ in range(5)]
     assert loader.epoch == 5
     assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
     assert len(set(map(tuple, epochs))) == 5
     again = BatchLoader(ten, 3, shuffle=True, seed=1)
-    assert [places(again) for _ in range(5)] == epochs
-    assert places(BatchLoader(ten, 4, shuffle=True, seed=2)) != epochs[0]
+    assert [labels_in_order(again) for _ in range(5)] == epochs
+    assert labels_in_order(BatchLoader(ten, 4, shuffle=True, seed=2)) != epochs[0]
 
 
 def test_a_resumed_training_gets_the_orders_it_would_have_had(ten: Collected) -> None:
     loader = BatchLoader(ten, shuffle=True)
-    epochs = [places(loader) for _ in range(4)]
+    epochs = [labels_in_order(loader) for _ in range(4)]
     resumed = BatchLoader(ten, shuffle=True)
     resumed.epoch = 2
-    assert [places(resumed), places(resumed)] == epochs[2:]
+    assert [labels_in_order(resumed), labels_in_order(resumed)] == epochs[2:]
 
 
-def test_an_epoch_counts_when_it_begins(ten: Collected) -> None:
+def test_an_epoch_is_counted_when_it_begins(ten: Collected) -> None:
     loader = BatchLoader(ten, 4, shuffle=True)
     first = next(iter(loader))
     assert loader.epoch == 1
@@ -188,17 +186,17 @@ def test_an_epoch_counts_when_it_begins(ten: Collected) -> None:
 
 def test_two_iterations_at_once_do_not_disturb_each_other(ten: Collected) -> None:
     loader = BatchLoader(ten, 4, shuffle=True)
-    expected = [places(loader), places(loader)]
+    expected = [labels_in_order(loader), labels_in_order(loader)]
     loader.epoch = 0
     both = list(zip(loader, loader, strict=True))
     for i in range(2):
         assert [y for pair in both for y in pair[i].y.tolist()] == expected[i]
 
 
-def test_without_shuffle_the_graphs_come_in_their_order(ten: Collected) -> None:
+def test_without_shuffle_the_graphs_keep_their_order(ten: Collected) -> None:
     loader = BatchLoader(ten, 4)
-    assert places(loader) == places(loader) == list(range(10))
-    assert places(BatchLoader(ten[[5, 5, 2]], 2)) == [5, 5, 2]
+    assert labels_in_order(loader) == labels_in_order(loader) == list(range(10))
+    assert labels_in_order(BatchLoader(ten[[5, 5, 2]], 2)) == [5, 5, 2]
 
 
 def test_the_last_batch_is_dropped_only_if_it_is_not_full(ten: Collected) -> None:
@@ -234,7 +232,7 @@ def test_a_batch_can_be_pickled_and_is_not_larger_than_pygs(ten: Collected) -> N
     assert len(stored) < 1.1 * len(pickle.dumps(Batch.from_data_list([ten[1]] * 3)))
 
 
-def test_a_transform_is_applied_anew_every_epoch() -> None:
+def test_a_transform_is_applied_again_every_epoch() -> None:
     taken = []
 
     def count(data: Data) -> Data:
@@ -253,14 +251,14 @@ def test_a_transform_is_applied_anew_every_epoch() -> None:
 def test_a_transform_sees_the_same_order_as_no_transform(ten: Collected) -> None:
     cut = BatchLoader(ten, 3, shuffle=True, seed=5)
     ten.transform = None
-    expected = places(cut)
+    expected = labels_in_order(cut)
     ten.transform = lambda data: data
     taken = BatchLoader(ten, 3, shuffle=True, seed=5)
     assert taken.obstacle is not None
-    assert places(taken) == expected
+    assert labels_in_order(taken) == expected
 
 
-def test_what_happens_to_the_dataset_is_seen_in_the_next_epoch(ten: Collected) -> None:
+def test_changes_of_the_dataset_take_effect_in_the_next_epoch(ten: Collected) -> None:
     loader = BatchLoader(ten, 10)
     next(iter(loader))
     ten._data.x = ten._data.x * 2
@@ -343,7 +341,7 @@ UNUSUAL: dict[str, tuple[str, Callable[[int], Any]]] = {
     "gradients": (
         "'w' is not a plain array in memory", of(Data, w=torch.ones(2, requires_grad=True))
     ),
-    "int32 numbers of nodes": (
+    "int32 node ids": (
         "'an_index' holds node ids, but not as int64",
         lambda i: other_type(i, torch.int32, "an_index"),
     ),
@@ -369,20 +367,20 @@ UNUSUAL: dict[str, tuple[str, Callable[[int], Any]]] = {
 @GUESSES_NODES
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("case", UNUSUAL)
-def test_what_cannot_be_cut_is_named_and_gives_pygs_batches_all_the_same(case: str) -> None:
+def test_an_obstacle_is_named_and_batches_still_equal_those_of_pyg(case: str) -> None:
     reason, make = UNUSUAL[case]
     dataset = Collected([make(i) for i in range(1, 6)])
     assert obstacle(dataset) == reason
-    if case == "gradients":  # PyG's own graphs of it are parts of a computation
+    if case == "gradients":  # PyG returns views that carry gradients
         assert next(iter(BatchLoader(dataset, 2))).w.requires_grad
     else:
         assert_same_as_pyg(dataset, 2)
 
 
-def test_a_dataset_that_takes_graphs_its_own_way_is_obeyed() -> None:
+def test_a_dataset_with_its_own_get_is_respected() -> None:
     dataset = Flipped([graph(2, 1, i) for i in range(5)])
     assert obstacle(dataset) == "Flipped has its own get"
-    assert places(BatchLoader(dataset, 2)) == [4, 3, 2, 1, 0]
+    assert labels_in_order(BatchLoader(dataset, 2)) == [4, 3, 2, 1, 0]
 
 
 @pytest.mark.parametrize("keys", [("pos", "x"), ("x", "pos"), ("a_node_field", "another_node")])
@@ -417,14 +415,14 @@ def test_slices_that_do_not_fit_are_left_to_pyg(ten: Collected) -> None:
     assert obstacle(ten) == "the dataset selects graphs that do not exist"
 
 
-def test_a_field_that_cannot_be_cut_is_no_obstacle_if_it_is_not_asked_for() -> None:
+def test_a_field_that_cannot_be_cut_is_no_obstacle_if_keys_leave_it_out() -> None:
     dataset = Collected([graph(3, 2, i, adj=torch.eye(3).to_sparse_coo()) for i in range(5)])
     assert BatchLoader(dataset).obstacle is not None
     assert BatchLoader(dataset, keys=["y"]).obstacle is None
     assert_same_as_pyg(dataset, 2, keys=["x", "edge_index"])
 
 
-def test_tensors_that_do_not_lie_in_one_piece_are_cut_too(ten: Collected) -> None:
+def test_tensors_that_are_not_contiguous_can_be_cut(ten: Collected) -> None:
     ten._data.x = ten._data.x.t().contiguous().t()
     ten._data.edge_index = ten._data.edge_index.t().contiguous().t()
     assert obstacle(ten) is None
@@ -432,7 +430,7 @@ def test_tensors_that_do_not_lie_in_one_piece_are_cut_too(ten: Collected) -> Non
 
 
 @pytest.mark.parametrize("graphs", [1, 2])
-def test_one_or_two_graphs_are_a_dataset(graphs: int) -> None:
+def test_a_dataset_may_have_one_or_two_graphs(graphs: int) -> None:
     dataset = Collected([graph(3, 2, i, name="a") for i in range(graphs)])
     assert (obstacle(dataset) is None) == (graphs > 1)
     assert_same_as_pyg(dataset, 4)
@@ -447,13 +445,13 @@ def test_a_dataset_without_graphs_has_no_batches(ten: Collected) -> None:
         assert loader.epoch == 1
 
 
-def test_only_the_fields_asked_for_are_kept_in_the_order_of_the_dataset(ten: Collected) -> None:
+def test_keys_select_fields_and_keep_the_order_of_the_dataset(ten: Collected) -> None:
     batch = next(iter(BatchLoader(ten, keys=("y", "edge_index"))))
     assert list(batch.to_dict()) == ["edge_index", "y", "batch", "ptr"]
     assert list(next(iter(BatchLoader(ten, keys=()))).to_dict()) == ["batch", "ptr"]
 
 
-def test_unknown_fields_are_refused_with_the_nearest(ten: Collected) -> None:
+def test_unknown_keys_are_refused_with_the_nearest_field(ten: Collected) -> None:
     with pytest.raises(InputError, match="no field 'edge_indx'; did you mean 'edge_index'?"):
         BatchLoader(ten, keys=["x", "edge_indx"])
     with pytest.raises(InputError, match="no field 'smiles'; known: edge_index, x, y"):
@@ -465,7 +463,7 @@ def test_unknown_fields_are_refused_with_the_nearest(ten: Collected) -> None:
         list(BatchLoader(ten, keys=["edge_attr"]))
 
 
-def test_wrong_wishes_are_refused(ten: Collected) -> None:
+def test_invalid_arguments_are_refused(ten: Collected) -> None:
     for wrong in (0, -1, 2.5, True, "8", None):
         with pytest.raises(InputError, match="batch_size: expected a whole number from 1"):
             BatchLoader(ten, wrong)
@@ -483,5 +481,5 @@ def test_a_batch_size_beyond_the_dataset_costs_nothing(ten: Collected) -> None:
     assert_same_as_pyg(ten, 10**8)
 
 
-def test_sizes_may_be_numbers_of_numpy(ten: Collected) -> None:
+def test_sizes_may_be_numpy_integers(ten: Collected) -> None:
     assert len(BatchLoader(ten, np.int64(3))) == 4

@@ -1,4 +1,4 @@
-"""Datasets that stay on disk: what they give is what the dataset in memory gives."""
+"""Datasets that stay on disk: their graphs equal those of the dataset in memory."""
 
 import hashlib
 import itertools
@@ -40,7 +40,7 @@ from graphxai_data.seeds import rng_for
 from tests.conftest import copy_build, run_python
 from tests.strategies import datasets
 
-# Of every split at least two: PyG keeps a single graph in memory in a form of its own.
+# At least two graphs per split: PyG stores a dataset of one graph differently.
 KINDS = {"ba2motif": 40, "dihalo": 36, "mnist75sp-r23": 70, "pattern": 18}
 SHARD_SIZES = (1, 7, 16, 40)
 
@@ -53,7 +53,7 @@ FORKS = pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:Depre
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Root of one small build of each kind, in several shards; not to be changed."""
+    """Root of one small build of each kind, in several shards; tests must not change it."""
     folder = tmp_path_factory.mktemp("streaming")
     for name, graphs in KINDS.items():
         build(name, root=folder, graphs=graphs, shard_size=7, rings=False, engine="serial")
@@ -91,18 +91,18 @@ def ids(graphs: Iterable[Any]) -> list[int]:
 
 @contextmanager
 def as_worker(number: int, workers: int) -> Iterator[None]:
-    """What a worker of a `DataLoader` sees; with none at all, the main process."""
+    """Pretend to be a worker of a `DataLoader`, or the main process if there are no workers."""
     info = SimpleNamespace(id=number, num_workers=workers) if workers else None
     with mock.patch("graphxai_data.datasets.stream.get_worker_info", return_value=info):
         yield
 
 
 def over_workers(dataset: StreamedDataset, workers: int) -> list[GraphXAIData]:
-    found = []
+    graphs = []
     for number in range(max(workers, 1)):
         with as_worker(number, workers):
-            found += list(dataset)
-    return found
+            graphs += list(dataset)
+    return graphs
 
 
 def loaded_ids(dataset: Any, **options: Any) -> list[int]:
@@ -112,7 +112,7 @@ def loaded_ids(dataset: Any, **options: Any) -> list[int]:
 
 @pytest.mark.parametrize("split", [None, "train", "valid", "test"])
 @pytest.mark.parametrize("name", KINDS)
-def test_graphs_are_those_of_the_dataset_in_memory(
+def test_graphs_equal_those_of_the_dataset_in_memory(
     root: Path, name: str, split: str | None
 ) -> None:
     memory = GraphXAIDataset(root, name, split=split)
@@ -129,7 +129,7 @@ def test_graphs_are_those_of_the_dataset_in_memory(
         assert (dataset.name, dataset.seed, dataset.split) == (name, 0, split)
 
 
-def test_a_single_graph_is_a_graph_like_any_other(root: Path, tmp_path: Path) -> None:
+def test_a_dataset_of_one_graph_has_the_same_fields(root: Path, tmp_path: Path) -> None:
     build("dihalo", root=tmp_path, graphs=1, rings=False, engine="serial")
     usual = list(GraphXAIDataset(root, "dihalo")[0].to_dict())
     for make in OPEN:
@@ -147,11 +147,11 @@ def shard_of(folder: Path, schema: Schema, records: list[GraphRecord], first: in
 
 
 @settings(deadline=None, max_examples=40)
-@given(datasets().filter(lambda found: len(found[1]) > 1))
-def test_graphs_of_any_schema_are_those_of_the_dataset_in_memory(
-    found: tuple[Schema, list[GraphRecord]],
+@given(datasets().filter(lambda data: len(data[1]) > 1))
+def test_graphs_of_any_schema_equal_those_of_the_dataset_in_memory(
+    data: tuple[Schema, list[GraphRecord]],
 ) -> None:
-    schema, records = found
+    schema, records = data
     with tempfile.TemporaryDirectory() as temporary:
         half = len(records) // 2
         parts = (records[:half], 0), (records[half:], half)
@@ -180,7 +180,7 @@ def test_every_graph_comes_once_over_all_workers_and_ranks(
     shard_size: int, split: str | None, shuffle: bool, seed: int, epoch: int, buffer: int,
     workers: int, ranks: int, root: Path,
 ) -> None:  # fmt: skip
-    found = []
+    over_ranks = []
     for rank in range(ranks):
         dataset = StreamedDataset(
             root / f"by-{shard_size}", "ba2motif", split=split, shuffle=shuffle,
@@ -191,17 +191,15 @@ def test_every_graph_comes_once_over_all_workers_and_ranks(
         assert ids(graphs) == ids(over_workers(dataset, workers))
         if split is None or ranks == 1:
             assert len(graphs) == len(dataset)
-        found += graphs
+        over_ranks += graphs
     if shuffle:
-        found.sort(key=lambda graph: graph.graph_id.item())
-    assert_all_same(found, in_memory(root, split))
+        over_ranks.sort(key=lambda graph: graph.graph_id.item())
+    assert_all_same(over_ranks, in_memory(root, split))
 
 
 @settings(deadline=None, max_examples=20)
 @given(workers=st.integers(0, 3), ranks=st.integers(1, 5))
-def test_pieces_of_a_whole_dataset_are_equal_to_one_graph(
-    workers: int, ranks: int, root: Path
-) -> None:
+def test_pieces_differ_by_at_most_one_graph(workers: int, ranks: int, root: Path) -> None:
     counts = []
     for rank, number in itertools.product(range(ranks), range(max(workers, 1))):
         dataset = StreamedDataset(root, "ba2motif", shuffle=True, rank=rank, world_size=ranks)
@@ -229,7 +227,7 @@ def test_the_order_is_a_function_of_seed_and_epoch(root: Path) -> None:
 
 
 def words(seed: int, stream: str, index: int, attempt: int, count: int) -> list[int]:
-    """Raw words of a stream, as the design says, without `graphxai_data.seeds`."""
+    """Return raw words of a random stream, computed without `graphxai_data.seeds`."""
     digest = hashlib.sha256(stream.encode()).digest()
     tag = [int.from_bytes(digest[i : i + 4], "little") for i in (0, 4, 8, 12)]
     sequence = np.random.SeedSequence(seed, spawn_key=(*tag, index, attempt))
@@ -245,7 +243,7 @@ def by_words(*stream: Any, count: int) -> list[int]:
     ("place", "piece", "reader"),
     [((0, 1, 0, 0), slice(0, 40), 0), ((1, 2, 1, 3), slice(26, 33), 4)],
 )
-def test_the_order_stays_the_same_for_ever(
+def test_the_order_never_changes(
     root: Path, place: tuple[int, int, int, int], piece: slice, reader: int
 ) -> None:
     seed, epoch, size, shard_sizes = 5, 3, 4, [7, 7, 7, 7, 7, 5]
@@ -264,10 +262,10 @@ def test_the_order_stays_the_same_for_ever(
     folder = root / "by-7" / "ba2motif" / "seed-0"
     rank, ranks, worker, workers = place
     with as_worker(worker, workers):
-        found = shuffled_ids(
+        order = shuffled_ids(
             folder, epoch, shuffle_seed=seed, buffer=size, rank=rank, world_size=ranks
         )
-    assert found == expected
+    assert order == expected
 
 
 def test_a_buffer_mixes_shards_and_without_it_shards_stay_together(root: Path) -> None:
@@ -281,16 +279,16 @@ def test_a_buffer_mixes_shards_and_without_it_shards_stay_together(root: Path) -
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, 60), st.integers(1, 60), st.integers(0, 1000))
-def test_nothing_leaves_the_buffer_before_it_came_in(length: int, size: int, seed: int) -> None:
-    found = list(_mixed(range(length), size, rng_for(seed, "test")))
-    assert sorted(found) == list(range(length))
-    assert all(item - place <= size for place, item in enumerate(found))
+def test_nothing_leaves_the_buffer_before_it_enters(length: int, size: int, seed: int) -> None:
+    mixed = list(_mixed(range(length), size, rng_for(seed, "test")))
+    assert sorted(mixed) == list(range(length))
+    assert all(item - place <= size for place, item in enumerate(mixed))
     if size == 1:
-        assert found == list(range(length))
+        assert mixed == list(range(length))
 
 
 @pytest.mark.parametrize("size", [40, 100])
-def test_a_full_buffer_puts_every_graph_anywhere(size: int) -> None:
+def test_a_full_buffer_can_put_every_graph_anywhere(size: int) -> None:
     places = np.zeros((300, 40))
     for i in range(300):
         places[i, list(_mixed(range(40), size, rng_for(i, "test")))] = np.arange(40)
@@ -301,37 +299,42 @@ def test_a_full_buffer_puts_every_graph_anywhere(size: int) -> None:
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("workers", [0, 1, 2])
 @FORKS
-def test_pygs_loader_gives_every_graph_once(root: Path, workers: int, shuffle: bool) -> None:
+def test_pygs_loader_returns_every_graph_once(root: Path, workers: int, shuffle: bool) -> None:
     dataset = StreamedDataset(root, "dihalo", shuffle=shuffle, buffer=10)
-    found = loaded_ids(dataset, num_workers=workers)
-    assert sorted(found) == list(range(36))
-    assert (found == list(range(36))) == (not shuffle and workers < 2)
-    assert found == loaded_ids(dataset, num_workers=workers)
+    order = loaded_ids(dataset, num_workers=workers)
+    assert sorted(order) == list(range(36))
+    assert (order == list(range(36))) == (not shuffle and workers < 2)
+    assert order == loaded_ids(dataset, num_workers=workers)
 
 
-def beside(sharded: ShardedDataset, graph: GraphXAIData) -> GraphXAIData:
+def compared_with(sharded: ShardedDataset, graph: GraphXAIData) -> GraphXAIData:
     assert_same(sharded[graph.graph_id.item()], graph)
     return graph
 
 
 @FORKS
 @pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
-def test_workers_open_files_of_their_own(root: Path, method: str, workers: int) -> None:
+def test_workers_open_their_own_files(root: Path, method: str, workers: int) -> None:
     sharded = ShardedDataset(root, "ba2motif")
-    sharded[0]  # what is open here is of no use there
+    sharded[0]  # opens a file that workers cannot use
     streamed = StreamedDataset(
-        root, "ba2motif", transform=partial(beside, sharded), shuffle=True, shuffle_seed=3, buffer=5
+        root,
+        "ba2motif",
+        transform=partial(compared_with, sharded),
+        shuffle=True,
+        shuffle_seed=3,
+        buffer=5,
     )
     streamed.set_epoch(4)
-    found = loaded_ids(streamed, num_workers=workers, multiprocessing_context=method)
+    order = loaded_ids(streamed, num_workers=workers, multiprocessing_context=method)
     for number in range(workers):
         with as_worker(number, workers):
             expected = ids(streamed)
-        assert [i for i in found if i in expected] == expected
+        assert [i for i in order if i in expected] == expected
 
 
 @FORKS
-def test_workers_that_are_kept_see_the_new_epoch(root: Path) -> None:
+def test_persistent_workers_see_the_new_epoch(root: Path) -> None:
     dataset = StreamedDataset(root, "ba2motif", shuffle=True)
     with torch.random.fork_rng():
         loader = DataLoader(dataset, batch_size=4, num_workers=1, persistent_workers=True)
@@ -349,10 +352,10 @@ def test_ranks_are_those_of_torch_distributed(root: Path, tmp_path: Path) -> Non
     with mock.patch("graphxai_data.datasets.stream.dist") as dist:
         dist.get_rank.return_value, dist.get_world_size.return_value = 1, 4
         assert ids(dataset) == list(range(10, 20))
-        told = pickle.dumps(dataset)
+        stored = pickle.dumps(dataset)
     assert len(dataset) == 40
-    # A worker that is started afresh knows of no process group.
-    assert ids(pickle.loads(told)) == list(range(10, 20))  # noqa: S301 - of our own making
+    # A spawned worker is not part of the process group.
+    assert ids(pickle.loads(stored)) == list(range(10, 20))  # noqa: S301 - pickled here
     assert ids(pickle.loads(pickle.dumps(dataset))) == list(range(40))  # noqa: S301
     store = f"file://{tmp_path / 'store'}"
     torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
@@ -362,7 +365,7 @@ def test_ranks_are_those_of_torch_distributed(root: Path, tmp_path: Path) -> Non
         torch.distributed.destroy_process_group()
 
 
-def test_the_length_for_a_rank_is_known_where_it_can_be(root: Path) -> None:
+def test_the_length_of_a_rank_is_known_except_for_a_split(root: Path) -> None:
     lengths = [len(StreamedDataset(root, "ba2motif", rank=i, world_size=3)) for i in range(3)]
     assert lengths == [13, 13, 14]
     assert len(StreamedDataset(root, "ba2motif", split="test")) == 4
@@ -372,7 +375,7 @@ def test_the_length_for_a_rank_is_known_where_it_can_be(root: Path) -> None:
     assert isinstance(list(part), list)
 
 
-def test_transforms_are_applied_when_a_graph_is_taken(root: Path) -> None:
+def test_a_transform_is_applied_whenever_a_graph_is_taken(root: Path) -> None:
     def marked(graph: Any) -> Any:
         graph.mark = graph.graph_id + 1
         return graph
@@ -393,7 +396,7 @@ def test_graphs_are_copies_that_may_be_changed(root: Path) -> None:
         assert next(iter(dataset)).x.sum() > 0
 
 
-def test_parts_are_chosen_as_of_any_pyg_dataset(root: Path) -> None:
+def test_parts_are_selected_as_in_any_pyg_dataset(root: Path) -> None:
     dataset, memory = ShardedDataset(root, "ba2motif"), GraphXAIDataset(root, "ba2motif")
     mask = memory._data.y == 1
     for choice in (slice(5, 30, 3), [3, 1, 39], torch.tensor([8, 2]), mask, np.array([4]),
@@ -408,19 +411,19 @@ def test_parts_are_chosen_as_of_any_pyg_dataset(root: Path) -> None:
     assert repr(dataset[:5]) == "ShardedDataset('ba2motif', 5 graphs, seed=0)"
 
 
-def test_split_indices_are_those_of_the_dataset_in_memory(root: Path) -> None:
+def test_split_indices_equal_those_of_the_dataset_in_memory(root: Path) -> None:
     dataset, memory = ShardedDataset(root, "ba2motif"), GraphXAIDataset(root, "ba2motif")
     for ours, theirs in ((dataset, memory), (dataset[30:10:-1], memory[30:10:-1])):
-        found, expected = ours.get_idx_split(), theirs.get_idx_split()
-        assert list(found) == list(expected)
+        positions, expected = ours.get_idx_split(), theirs.get_idx_split()
+        assert list(positions) == list(expected)
         for name, index in expected.items():
-            assert found[name].dtype == index.dtype
-            assert torch.equal(found[name], index)
+            assert positions[name].dtype == index.dtype
+            assert torch.equal(positions[name], index)
     with pytest.raises(InputError, match="only split 'test' is loaded"):
         ShardedDataset(root, "ba2motif", split="test").get_idx_split()
 
 
-def test_of_a_shard_only_the_graph_that_is_asked_for_is_read(root: Path) -> None:
+def test_only_the_bytes_of_the_requested_graph_are_read(root: Path) -> None:
     dataset = ShardedDataset(root, "pattern", check=False)
     dataset[3]
     read = []
@@ -432,7 +435,7 @@ def test_of_a_shard_only_the_graph_that_is_asked_for_is_read(root: Path) -> None
 
     with mock.patch.object(cutting.os, "pread", counting):
         graph = dataset[3]
-    # One byte a node for x and one for y; one byte for either end of an edge.
+    # One byte per node for x and one for y; one byte for each end of an edge.
     assert sum(read) == 2 * graph.num_nodes + 2 * graph.num_edges
 
 
@@ -448,7 +451,7 @@ def test_few_shards_stay_open(root: Path) -> None:
         dataset = ShardedDataset(root, "ba2motif", open_shards=2)
         for i in (0, 1, 8, 2, 9, 15, 0, 3):
             dataset[:30][i]
-    # Each is compared with its checksum once, even if it is opened again.
+    # Each is verified once, even if it is opened again.
     assert opened == [("shard-00000.h5", True), ("shard-00001.h5", True),
                       ("shard-00002.h5", True), ("shard-00000.h5", False)]  # fmt: skip
     files = set(Path("/proc/self/fd").iterdir()) if Path("/proc/self/fd").exists() else set()
@@ -463,7 +466,7 @@ def test_datasets_survive_pickling(root: Path) -> None:
     streamed.set_epoch(6)
     sharded[0]
     for dataset in (sharded, sharded[3:9], streamed):
-        copy = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - of our own making
+        copy = pickle.loads(pickle.dumps(dataset))  # noqa: S301 - pickled here
         assert repr(copy) == repr(dataset)
         assert_all_same(copy, dataset)
 
@@ -486,7 +489,7 @@ def test_a_damaged_shard_is_noticed_when_it_is_reached(
     assert ids(itertools.islice(dataset, 14)) == list(range(14))
     with pytest.raises(DamagedError, match="shard-00002.h5: not the file that manifest.json lists"):
         through(dataset)
-    # Unchecked, one class id of one node is another.
+    # Unchecked, one class id of one node has changed.
     graphs = zip(make.from_folder(folder, check=False), in_memory(root, None), strict=True)
     different = [i for i, (a, b) in enumerate(graphs) if not torch.equal(a.x, b.x)]
     assert different == [14]
@@ -527,7 +530,7 @@ def test_another_shard_in_its_place_is_refused_even_unchecked(
         through(make.from_folder(folder, check=False))
 
 
-def test_a_shard_that_is_cut_off_while_open_gives_an_error(root: Path, tmp_path: Path) -> None:
+def test_a_shard_that_is_truncated_while_open_gives_an_error(root: Path, tmp_path: Path) -> None:
     folder = copy_build(root / "ba2motif" / "seed-0", tmp_path)
     dataset = ShardedDataset.from_folder(folder)
     dataset[0]
@@ -537,7 +540,7 @@ def test_a_shard_that_is_cut_off_while_open_gives_an_error(root: Path, tmp_path:
         through(dataset)
 
 
-def test_a_shard_that_is_written_anew_is_compared_anew(root: Path, tmp_path: Path) -> None:
+def test_a_shard_that_has_changed_is_verified_again(root: Path, tmp_path: Path) -> None:
     folder = copy_build(root / "ba2motif" / "seed-0", tmp_path)
     dataset = ShardedDataset.from_folder(folder, open_shards=1)
     through(dataset)
@@ -547,7 +550,7 @@ def test_a_shard_that_is_written_anew_is_compared_anew(root: Path, tmp_path: Pat
 
 
 @FORKS
-def test_an_error_of_a_worker_says_the_same(root: Path, tmp_path: Path) -> None:
+def test_an_error_in_a_worker_has_the_same_message(root: Path, tmp_path: Path) -> None:
     folder = copy_build(root / "ba2motif" / "seed-0", tmp_path)
     (folder / "shard-00003.h5").write_bytes(b"damaged")
     for make in OPEN:
@@ -556,7 +559,7 @@ def test_an_error_of_a_worker_says_the_same(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", OPEN)
-def test_wrong_wishes_are_refused(root: Path, tmp_path: Path, make: Make) -> None:
+def test_invalid_arguments_are_refused(root: Path, tmp_path: Path, make: Make) -> None:
     with pytest.raises(InputError, match="split: expected one of train, valid, test, got 'val'"):
         make(root, "ba2motif", split="val")
     with pytest.raises(InputError, match="unknown dataset 'ba2motiv'"):
@@ -566,7 +569,7 @@ def test_wrong_wishes_are_refused(root: Path, tmp_path: Path, make: Make) -> Non
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"buffer": 0}, "buffer: expected a whole number from 1"),
         ({"shuffle_seed": -1}, "shuffle_seed: expected a whole number from 0"),
@@ -576,14 +579,14 @@ def test_wrong_wishes_are_refused(root: Path, tmp_path: Path, make: Make) -> Non
         ({"rank": 0, "world_size": 0}, "world_size: expected a whole number from 1"),
     ],
 )
-def test_wrong_wishes_for_a_stream_are_refused(
-    root: Path, options: dict[str, int], said: str
+def test_invalid_arguments_of_a_stream_are_refused(
+    root: Path, options: dict[str, int], message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         StreamedDataset(root, "ba2motif", **options)
 
 
-def test_wrong_numbers_are_refused(root: Path) -> None:
+def test_invalid_numbers_are_refused(root: Path) -> None:
     with pytest.raises(InputError, match="open_shards: expected a whole number from 1"):
         ShardedDataset(root, "ba2motif", open_shards=0)
     dataset = StreamedDataset(root, "ba2motif")
@@ -601,8 +604,8 @@ def test_missing_builds_are_built(tmp_path: Path, recipe_file: Any, make: Make) 
     assert len(make(tmp_path / "root", path, seed=5, force_reload=True)) == 10
 
 
-# Growth of the memory that a process really holds, in MB, while all graphs are gone through; on a
-# small build first, so that libraries and the allocator have what they need.
+# Growth of a process's resident memory, in MB, while it iterates over all graphs; first over a
+# small build, so that libraries and the allocator have what they need.
 GROWTH = """
 import gc, json, sys
 import psutil
@@ -619,16 +622,16 @@ def growth(make, root):
             most = max(most, rss())
     return most - before, i + 1
 
-found = {}
+grown = {}
 for name, make in {
     "sharded": lambda root: ShardedDataset(root, "pattern"),
     "streamed": lambda root: StreamedDataset(root, "pattern", shuffle=True, buffer=50),
     "memory": lambda root: GraphXAIDataset(root, "pattern"),
 }.items():
     growth(make, sys.argv[1])
-    found[name], graphs = growth(make, sys.argv[2])
+    grown[name], graphs = growth(make, sys.argv[2])
     assert graphs == 600
-print(json.dumps(found))
+print(json.dumps(grown))
 """
 
 
@@ -658,7 +661,7 @@ def test_a_build_at_a_url_is_read_from_the_cache(
         ShardedDataset.from_folder(f"{root}/ba2motif/seed-0"),
     ]
     for stream in streams:
-        found = [stream[i] for i in range(12)] if isinstance(stream, ShardedDataset) else stream
-        for graph, wanted in zip(found, whole, strict=True):
-            assert torch.equal(graph.edge_index, wanted.edge_index)
-            assert torch.equal(graph.node_mask, wanted.node_mask)
+        graphs = [stream[i] for i in range(12)] if isinstance(stream, ShardedDataset) else stream
+        for graph, expected in zip(graphs, whole, strict=True):
+            assert torch.equal(graph.edge_index, expected.edge_index)
+            assert torch.equal(graph.node_mask, expected.node_mask)

@@ -62,13 +62,13 @@ def _edges(*pairs: tuple[int, int]) -> dict:
         ({"x": np.full((4, 2), np.inf, np.float32)}, "x is not valid"),
     ],
 )
-def test_each_broken_invariant_is_found(change: dict, problem: str) -> None:
+def test_each_broken_invariant_is_reported(change: dict, problem: str) -> None:
     assert check_record(_triangle_with_tail(), SCHEMA) == []
     problems = check_record(replace(_triangle_with_tail(), **change), SCHEMA)
-    assert any(problem in found for found in problems)
+    assert any(problem in reported for reported in problems)
 
 
-def test_a_graph_without_nodes_is_found() -> None:
+def test_a_graph_without_nodes_is_reported() -> None:
     empty = GraphRecord(
         x=np.empty((0, 2), np.float32), edge_index=np.empty((2, 0), np.int64),
         edge_attr=np.empty((0, 1), np.float32), y=0, node_mask=np.empty(0, bool),

@@ -31,7 +31,7 @@ def _write(path: Path, schema: Schema, records: list[GraphRecord]) -> None:
 
 
 @given(datasets())
-def test_what_is_written_is_read_again(data: tuple[Schema, list[GraphRecord]]) -> None:
+def test_records_are_read_as_they_were_written(data: tuple[Schema, list[GraphRecord]]) -> None:
     schema, records = data
     with TemporaryDirectory() as folder:
         path = Path(folder) / "shard.h5"
@@ -54,7 +54,7 @@ def test_what_is_written_is_read_again(data: tuple[Schema, list[GraphRecord]]) -
 
 
 @given(datasets(), st.data())
-def test_the_content_digest_does_not_see_where_shards_end(
+def test_the_content_digest_does_not_depend_on_the_shard_size(
     data: tuple[Schema, list[GraphRecord]], more: st.DataObject
 ) -> None:
     schema, records = data
@@ -237,7 +237,7 @@ def test_a_flipped_bit_is_noticed_or_harmless(data: st.DataObject) -> None:
             np.testing.assert_array_equal(shard.columns[name], array)
 
 
-def test_arrays_that_lie_elsewhere_or_inflate_are_refused(tmp_path: Path) -> None:
+def test_arrays_outside_the_file_or_compressed_are_refused(tmp_path: Path) -> None:
     def damaged(change: object) -> Path:
         path = tmp_path / "s.h5"
         _write(path, SIMPLE, [_path_graph(3)])
@@ -280,7 +280,9 @@ def test_missing_and_extra_arrays_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", "é".encode()])
-def test_text_that_is_not_utf8_or_torn_apart_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_text_that_is_not_utf8_or_cut_in_a_character_is_refused(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "s.h5"
     schema = replace(SIMPLE, extras=(Column("name", "text"),))
     graphs = [replace(_path_graph(3), meta={"name": text}) for text in ("a", "b")]
@@ -290,7 +292,7 @@ def test_text_that_is_not_utf8_or_torn_apart_is_refused(tmp_path: Path, content:
     _expect_damaged(path, "array 'name' is not UTF-8 text")
 
 
-def test_pointers_that_lie_are_refused(tmp_path: Path) -> None:
+def test_wrong_pointers_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.h5"
     for wrong in ([0, 5], [1, 3], [0, -3]):
         _write(path, SIMPLE, [_path_graph(3)])

@@ -12,7 +12,7 @@ FRACTIONS = (0.7, 0.2, 0.1)
     st.lists(st.tuples(st.integers(0, 3), st.integers(-5, 12)), min_size=1, max_size=120),
     st.integers(0, 99),
 )
-def test_no_group_is_ever_torn(graphs: list[tuple[int, int]], seed: int) -> None:
+def test_no_group_is_ever_divided(graphs: list[tuple[int, int]], seed: int) -> None:
     label, group = np.array(graphs).T
     split = assign_splits(label, group, FRACTIONS, rng_for(seed, "s"))
     for one in np.unique(group):
@@ -55,7 +55,7 @@ def test_a_split_of_share_zero_stays_empty(graphs: int, seed: int) -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 40), st.integers(0, 99))
-def test_splits_are_right_in_all_too_where_every_class_leaves_a_remainder(
+def test_split_sizes_are_right_even_if_every_class_leaves_a_remainder(
     classes: int, each: int, seed: int
 ) -> None:
     label = np.arange(classes * each) % classes
@@ -65,7 +65,7 @@ def test_splits_are_right_in_all_too_where_every_class_leaves_a_remainder(
     assert abs(counts[1] - counts[2]) <= 1
 
 
-def test_the_draw_decides_who_goes_where() -> None:
+def test_the_draws_decide_which_groups_go_where() -> None:
     label = np.arange(100) % 2
     one = assign_splits(label, np.arange(100), FRACTIONS, rng_for(0, "s"))
     same = assign_splits(label, np.arange(100), FRACTIONS, rng_for(0, "s"))
