@@ -78,7 +78,7 @@ def walk_counts(dataset: GraphXAIDataset) -> Floats:
     walks, counts = torch.ones(whole.num_nodes, 1, dtype=torch.float64), []
     for _ in range(DEPTH + 1):
         counts.append(sum_per_graph(whole.x.double() * walks, whole.batch, len(dataset)))
-        walks = edges.sum_with_neighbours(walks, 0.0, None)
+        walks = edges.sum_with_neighbours(walks, 0.0)
     result: Floats = torch.cat(counts, dim=1).numpy()
     return result
 

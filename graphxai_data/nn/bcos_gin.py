@@ -6,7 +6,7 @@ network with B-cos layers as updates and readout is dynamically linear as a whol
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -91,9 +91,9 @@ class BcosGINE(BcosGIN):
         kind = _Additive if self.additive else _Multiplicative
         self.edges = nn.ModuleList(kind(edge_features, width) for width in self.widths[:-1])
 
-    def aggregate(self, layer: int, h: Tensor, *edges: Any) -> Tensor:
+    def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it."""
-        states: Tensor = self.edges[layer](h, self.own_weight(layer), *edges)
+        states: Tensor = self.edges[layer](h, self.own_weight(layer), edges)
         return states
 
 
@@ -104,17 +104,11 @@ class _Additive(nn.Linear):
         super().__init__(edge_features, width, bias=False)
 
     def forward(  # type: ignore[override]
-        self,
-        h: Tensor,
-        own_weight: float,
-        edges: Edges,
-        edge_attr: Tensor,
-        edge_weight: Tensor | None,
+        self, h: Tensor, own_weight: float, edges: Edges
     ) -> Tensor:
-        if edge_weight is not None:
-            edge_attr = edge_attr * edge_weight.unsqueeze(1)
-        states = edges.sum_with_neighbours(h, own_weight, edge_weight)
-        return states + super().forward(edges.sum_at_targets(edge_attr))
+        states = edges.sum_with_neighbours(h, own_weight)
+        features = edges.weigh(cast(Tensor, edges.attr))
+        return states + super().forward(edges.sum_at_targets(features))
 
 
 class _Multiplicative(DynamicLinear):
@@ -124,20 +118,11 @@ class _Multiplicative(DynamicLinear):
         super().__init__()
         self.linear = nn.Linear(edge_features, width, bias=False)
 
-    def forward(
-        self,
-        h: Tensor,
-        own_weight: float,
-        edges: Edges,
-        edge_attr: Tensor,
-        edge_weight: Tensor | None,
-    ) -> Tensor:
-        weights = 1 + self.linear(edge_attr)
+    def forward(self, h: Tensor, own_weight: float, edges: Edges) -> Tensor:
+        weights = 1 + self.linear(edges.attr)
         if self.hold_weights:
             weights = weights.detach()
-        if edge_weight is not None:
-            weights = weights * edge_weight.unsqueeze(1)
-        return own_weight * h + edges.sum_at_targets(edges.at_sources(h) * weights)
+        return own_weight * h + edges.sum_at_targets(edges.at_sources(h) * edges.weigh(weights))
 
 
 def bcos_layers(widths: Sequence[int], config: BcosGINConfig) -> nn.Sequential:

@@ -59,36 +59,23 @@ class GraphNetwork(nn.Module):
         Returns:
             [g, c], or [n, c] for node-level models.
         """
-        h = self.states(x, Edges(edge_index, len(x)), edge_attr, edge_weight)
+        h = self.states(x, Edges(edge_index, len(x), edge_attr, edge_weight))
         return self.pool(self.readout(h), batch, batch_size)
 
-    def states(
-        self,
-        x: Tensor,
-        edges: Edges,
-        edge_attr: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Tensor:
+    def states(self, x: Tensor, edges: Edges) -> Tensor:
         """Return the states [n, hidden] of all nodes after the last update."""
-        self._check_shapes(x, edges, edge_attr, edge_weight)
+        self._check_shapes(x, edges)
         h = x
         for layer, update in enumerate(self.updates):
-            h = self.dropout(update(self.aggregate(layer, h, edges, edge_attr, edge_weight)))
+            h = self.dropout(update(self.aggregate(layer, h, edges)))
         return h
 
-    def aggregate(
-        self,
-        layer: int,
-        h: Tensor,
-        edges: Edges,
-        edge_attr: Tensor | None,
-        edge_weight: Tensor | None,
-    ) -> Tensor:
+    def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it.
 
         Here the message of an edge is the state of its source.
         """
-        return edges.sum_with_neighbours(h, self.own_weight(layer), edge_weight)
+        return edges.sum_with_neighbours(h, self.own_weight(layer))
 
     def own_weight(self, layer: int) -> Tensor | float:
         """Return 1 + ε, the factor of a node's own state."""
@@ -98,28 +85,27 @@ class GraphNetwork(nn.Module):
         """Return the rows of nodes: summed per graph, or unchanged in a node-level model."""
         return rows if self.level == "node" else sum_per_graph(rows, batch, batch_size)
 
-    def _check_shapes(
-        self, x: Tensor, edges: Edges, edge_attr: Tensor | None, edge_weight: Tensor | None
-    ) -> None:
+    def _check_shapes(self, x: Tensor, edges: Edges) -> None:
         if x.ndim != 2 or x.shape[1] != self.in_features:
             raise InputError(
                 f"x: expected [nodes, {self.in_features}], got {list(x.shape)}; "
                 "this model was made for other node features"
             )
-        if edge_weight is not None and edge_weight.shape != (len(edges),):
+        attr, weight = edges.attr, edges.weight
+        if weight is not None and weight.shape != (len(edges),):
             raise InputError(
-                f"edge_weight: expected [{len(edges)}], one per edge, got {list(edge_weight.shape)}"
+                f"edge_weight: expected [{len(edges)}], one per edge, got {list(weight.shape)}"
             )
         if not self.edge_features:
             return
         expected = f"expected [{len(edges)} edges, {self.edge_features}]"
-        if edge_attr is None:
+        if attr is None:
             raise InputError(
                 f"edge_attr: {expected}, got none; a model without edge features is GIN"
             )
-        if edge_attr.shape != (len(edges), self.edge_features):
+        if attr.shape != (len(edges), self.edge_features):
             raise InputError(
-                f"edge_attr: {expected}, got {list(edge_attr.shape)}; "
+                f"edge_attr: {expected}, got {list(attr.shape)}; "
                 "this model was made for other edge features"
             )
 
@@ -160,19 +146,10 @@ class GINE(GIN):
         super().__init__(in_features, classes, *size, edge_features=edge_features, **options)
         self.edges = nn.ModuleList(nn.Linear(edge_features, w) for w in self.widths[:-1])
 
-    def aggregate(
-        self,
-        layer: int,
-        h: Tensor,
-        edges: Edges,
-        edge_attr: Tensor | None,
-        edge_weight: Tensor | None,
-    ) -> Tensor:
+    def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) h_i + Σ_j ReLU(h_j + W e_ji)."""
-        messages = torch.relu(edges.at_sources(h) + self.edges[layer](edge_attr))
-        if edge_weight is not None:
-            messages = messages * edge_weight.unsqueeze(1)
-        return self.own_weight(layer) * h + edges.sum_at_targets(messages)
+        messages = torch.relu(edges.at_sources(h) + self.edges[layer](edges.attr))
+        return self.own_weight(layer) * h + edges.sum_at_targets(edges.weigh(messages))
 
 
 class DeepSets(GIN):
@@ -193,7 +170,7 @@ class DeepSets(GIN):
             edge_index = torch.empty((2, 0), dtype=torch.long, device=x.device)
         return super().forward(x, edge_index, None, batch, batch_size=batch_size)
 
-    def aggregate(self, layer: int, h: Tensor, *edges: Any) -> Tensor:
+    def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return (1 + ε) h, whatever the edges are."""
         return self.own_weight(layer) * h
 

@@ -69,9 +69,7 @@ class GSAT(nn.Module):
         batch_size: int | None = None,
     ) -> Tensor:
         """Return logits [g, c], or [n, c] for node-level models; arguments as for `GIN`."""
-        return self.attend(
-            x, edge_index, edge_attr, batch, edge_weight=edge_weight, batch_size=batch_size
-        ).logits
+        return self.attend(x, edge_index, edge_attr, batch, edge_weight, batch_size).logits
 
     def attend(
         self,
@@ -79,16 +77,15 @@ class GSAT(nn.Module):
         edge_index: Tensor,
         edge_attr: Tensor | None = None,
         batch: Tensor | None = None,
-        *,
         edge_weight: Tensor | None = None,
         batch_size: int | None = None,
     ) -> Attended:
         """Return logits and the attention behind them; arguments as for `forward`."""
-        edges = Edges(edge_index, len(x))
-        scores = self._scores(x, edges, edge_attr)
+        edges = Edges(edge_index, len(x), edge_attr)
+        scores = self._scores(x, edges)
         attention = both_ways(torch.sigmoid(self._with_noise(scores)), edge_index, len(x))
         weight = attention if edge_weight is None else attention * edge_weight
-        h = self.backbone.states(x, edges, edge_attr, weight)
+        h = self.backbone.states(x, edges.with_weight(weight))
         pooled = self.backbone.pool(h, batch, batch_size)
         return Attended(self.classifier(pooled), attention, scores)
 
@@ -110,13 +107,13 @@ class GSAT(nn.Module):
         first, last = self.temperatures
         self.temperature = first + (last - first) * min(max(progress, 0.0), 1.0)
 
-    def _scores(self, x: Tensor, edges: Edges, edge_attr: Tensor | None) -> Tensor:
+    def _scores(self, x: Tensor, edges: Edges) -> Tensor:
         """Return [m] the logit of the attention of every edge."""
-        h = (self.encoder or self.backbone).states(x, edges, edge_attr)
-        ends = [edges.at_sources(h), edges.at_targets(h)]
-        if self.backbone.edge_features and edge_attr is not None:
-            ends.append(edge_attr)
-        scores: Tensor = self.attention(torch.cat(ends, dim=1)).squeeze(1)
+        h = (self.encoder or self.backbone).states(x, edges)
+        parts = [edges.at_sources(h), edges.at_targets(h)]
+        if self.backbone.edge_features and edges.attr is not None:
+            parts.append(edges.attr)
+        scores: Tensor = self.attention(torch.cat(parts, dim=1)).squeeze(1)
         return scores
 
     def _with_noise(self, scores: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Torch's own random generators, from which layers draw their weights and dropout its zeros."""
+"""Torch's global random generators, which initial weights and dropout draw from."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ from graphxai_data.seeds import rng_for
 
 
 def torch_seed(seed: int, stream: str, index: int = 0) -> int:
-    """A seed for torch's generators from a stream of ours."""
+    """Return a seed for torch's generators from one of our streams."""
     return int(rng_for(seed, stream, index).words(1)[0]) >> 1
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Give torch's generators a seed, on all devices, and their state back afterwards."""
+    """Seed torch's generators on all devices, and restore their state afterwards."""
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield

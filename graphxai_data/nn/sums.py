@@ -1,15 +1,16 @@
 """Sums over edges and over graphs: the only operations of these models that mix nodes.
 
 A sum over edges is a product with a sparse matrix of ones in CSR form, and so is its gradient. On
-graphs with 8 neighbours a node that is 4 times as fast as `index_add_` on messages of all edges,
-which in turn is faster than `torch.segment_reduce` (`python -m benchmarks.train`), and on a CPU
-its result does not depend on the order in which threads finish. What a node keeps of itself is
-added in the same pass.
+graphs with 8 neighbours per node that is 4 times as fast as `index_add_` on the messages of all
+edges, which in turn is faster than `torch.segment_reduce` (`python -m benchmarks.train`). On a CPU
+the result does not depend on the order in which threads finish. The same product adds a node's own
+state.
 """
 
+import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from graphxai_data.errors import InputError
 End = Literal["source", "target"]
 
 with warnings.catch_warnings():
-    # torch says once a process that CSR tensors are a beta feature; a product is all we need.
+    # torch warns once per process that CSR tensors are a beta feature; we only need a product.
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
     torch.sparse_csr_tensor(
         torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1), check_invariants=False
@@ -31,7 +32,7 @@ with warnings.catch_warnings():
 
 @dataclass(frozen=True)
 class Members:
-    """Which of `count` rows belong to which owner: those of owner i are `rows[ptr[i]:ptr[i+1]]`."""
+    """Groups of rows: `rows[ptr[i]:ptr[i+1]]`, out of `count` rows, belong to owner i."""
 
     ptr: Tensor
     rows: Tensor
@@ -40,7 +41,7 @@ class Members:
 
     @classmethod
     def of(cls, owner: Tensor, owners: int) -> "Members":
-        """Members by their `owner` [rows], in rising order."""
+        """Return the rows of each owner, in rising order, from the owner of each row."""
         count = len(owner)
         if owner.device.type == "cpu":
             # A counting sort: five times as fast as torch.argsort.
@@ -52,7 +53,7 @@ class Members:
         return cls(ptr, torch.argsort(owner, stable=True), count)
 
     def summed(self, values: Tensor) -> Tensor:
-        """[owners, width] the sum of `values` [count, width] over the members of each owner."""
+        """Return [owners, width] the sum of `values` [count, width] over each owner's rows."""
         self._check_rows(values)
         owners, width = len(self.ptr) - 1, values.shape[1]
         if not (owners and width and len(self.rows)):
@@ -60,7 +61,7 @@ class Members:
         return self._matrix(values.dtype) @ values.contiguous()
 
     def summed_with_own(self, values: Tensor, own_weight: float) -> Tensor:
-        """The same, and of each owner its own row, times a weight; owners are the rows' nodes."""
+        """Return the same plus each owner's own row times a weight; rows and owners are nodes."""
         self._check_rows(values)
         if not (values.shape[1] and len(self.rows)):
             return own_weight * values
@@ -68,11 +69,11 @@ class Members:
         return torch.addmm(values, self._matrix(values.dtype), values, beta=own_weight)
 
     def _check_rows(self, values: Tensor) -> None:
-        if len(values) != self.count:  # the product would read beyond them
+        if len(values) != self.count:  # the product would read beyond the end
             raise InputError(f"expected {self.count} rows to sum, got {len(values)}")
 
     def _matrix(self, dtype: torch.dtype) -> Tensor:
-        """[owners, count] 1 where a row is a member; made once a type, for all layers."""
+        """Return [owners, count], 1 where a row belongs to an owner; made once for all layers."""
         if dtype not in self._matrices:
             ones = torch.ones(len(self.rows), dtype=dtype, device=self.rows.device)
             self._matrices[dtype] = torch.sparse_csr_tensor(
@@ -86,10 +87,18 @@ class Edges:
 
     Args:
         edge_index: [2, m] source and target of each edge.
-        nodes: how many nodes there are.
+        nodes: number of nodes.
+        attr: [m, q] edge features, or None.
+        weight: [m] factors of the messages, such as an attention; None for 1.
     """
 
-    def __init__(self, edge_index: Tensor, nodes: int) -> None:
+    def __init__(
+        self,
+        edge_index: Tensor,
+        nodes: int,
+        attr: Tensor | None = None,
+        weight: Tensor | None = None,
+    ) -> None:
         if edge_index.ndim != 2 or edge_index.shape[0] != 2:
             raise InputError(f"edge_index: expected [2, edges], got {list(edge_index.shape)}")
         if edge_index.shape[1]:
@@ -99,71 +108,83 @@ class Edges:
                     f"edge_index: expected nodes 0 to {nodes - 1}, got {int(low)} to {int(high)}"
                 )
         self.source, self.target = edge_index
-        self.nodes = nodes
+        self.nodes, self.attr, self.weight = nodes, attr, weight
+        self._members: dict[str, Members] = {}
 
     def __len__(self) -> int:
         return len(self.source)
 
-    @cached_property
+    def with_weight(self, weight: Tensor) -> "Edges":
+        """Return the same edges with other weights; both share their members."""
+        edges = copy.copy(self)
+        edges.weight = weight
+        return edges
+
+    @property
     def into(self) -> Members:
-        """The edges into each node."""
-        return Members.of(self.target, self.nodes)
+        """Return the edges into each node."""
+        return self._once("into", lambda: Members.of(self.target, self.nodes))
 
-    @cached_property
+    @property
     def out_of(self) -> Members:
-        """The edges out of each node."""
-        return Members.of(self.source, self.nodes)
+        """Return the edges out of each node."""
+        return self._once("out of", lambda: Members.of(self.source, self.nodes))
 
-    @cached_property
+    @property
     def sources(self) -> Members:
-        """The nodes that have an edge into each node."""
-        return Members(self.into.ptr, _taken(self.source, self.into.rows), self.nodes)
+        """Return the nodes that have an edge into each node."""
+        return self._once("sources", lambda: self._ends(self.into, self.source))
 
-    @cached_property
+    @property
     def targets(self) -> Members:
-        """The nodes that each node has an edge into."""
-        return Members(self.out_of.ptr, _taken(self.target, self.out_of.rows), self.nodes)
+        """Return the nodes that each node has an edge into."""
+        return self._once("targets", lambda: self._ends(self.out_of, self.target))
 
-    def sum_with_neighbours(
-        self, h: Tensor, own_weight: Tensor | float = 1.0, edge_weight: Tensor | None = None
-    ) -> Tensor:
-        """[n, width] a node's own row of `h` and those of the sources of its edges, summed.
+    def _once(self, name: str, make: Callable[[], Members]) -> Members:
+        if name not in self._members:
+            self._members[name] = make()
+        return self._members[name]
 
-        Args:
-            h: [n, width] rows of nodes.
-            own_weight: what a node's own row is multiplied by.
-            edge_weight: [m] what the row at the source of each edge is multiplied by; None for 1.
-        """
-        if edge_weight is not None:
-            messages = self.at_sources(h) * edge_weight.unsqueeze(1)
-            return own_weight * h + self.sum_at_targets(messages)
+    def _ends(self, edges: Members, node: Tensor) -> Members:
+        """Return groups of edges as groups of the nodes at one of their ends."""
+        nodes = node.index_select(0, edges.rows).to(edges.rows.dtype)
+        return Members(edges.ptr, nodes, self.nodes)
+
+    def sum_with_neighbours(self, h: Tensor, own_weight: Tensor | float = 1.0) -> Tensor:
+        """Return [n, width] own_weight · h_i + Σ_j weight_ji · h_j for rows `h` [n, width]."""
+        if self.weight is not None:
+            return own_weight * h + self.sum_at_targets(self.weigh(self.at_sources(h)))
         result: Tensor = _NeighbourSum.apply(h, own_weight, self, "source")
         return result
 
+    def weigh(self, messages: Tensor) -> Tensor:
+        """Return messages [m, width], each times the weight of its edge."""
+        return messages if self.weight is None else messages * self.weight.unsqueeze(1)
+
     def at_sources(self, h: Tensor) -> Tensor:
-        """[m, width] the row of `h` [n, width] at the source of each edge."""
-        result: Tensor = _Taken.apply(h, self, "source")
+        """Return [m, width] the row of `h` [n, width] at the source of each edge."""
+        result: Tensor = _Select.apply(h, self, "source")
         return result
 
     def at_targets(self, h: Tensor) -> Tensor:
-        """[m, width] the row of `h` [n, width] at the target of each edge."""
-        result: Tensor = _Taken.apply(h, self, "target")
+        """Return [m, width] the row of `h` [n, width] at the target of each edge."""
+        result: Tensor = _Select.apply(h, self, "target")
         return result
 
     def sum_at_targets(self, messages: Tensor) -> Tensor:
-        """[n, width] the sum of `messages` [m, width] over the edges into each node."""
+        """Return [n, width] the sum of `messages` [m, width] over the edges into each node."""
         result: Tensor = _EdgeSum.apply(messages, self, "target")
         return result
 
 
 def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Tensor:
-    """[g, width] the sum of `rows` [n, width] over the nodes of each graph.
+    """Return [g, width] the sum of `rows` [n, width] over the nodes of each graph.
 
     Args:
-        rows: one row a node; logits are so narrow that nothing is faster than `index_add_`.
+        rows: one row per node, so narrow (logits) that nothing is faster than `index_add_`.
         batch: [n] the graph of each node; None for a single graph.
-        graphs: how many graphs there are; without it, one more than the largest in `batch`, which
-            misses graphs without nodes at the end.
+        graphs: number of graphs; if None, one more than the largest in `batch`, which misses graphs
+            without nodes at the end.
     """
     if batch is None:
         return rows.sum(dim=0, keepdim=True)
@@ -172,7 +193,7 @@ def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Ten
     return rows.new_zeros((graphs, rows.shape[1])).index_add_(0, batch, rows)
 
 
-# Linear maps, each with its transpose as gradient. Members are found when they are first needed.
+# Linear maps, each with its transpose as gradient. Members are computed at first use.
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -195,7 +216,7 @@ class _NeighbourSum(torch.autograd.Function):
         return through_h, through_weight, None, None
 
 
-class _Taken(torch.autograd.Function):
+class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, edges: Edges, end: End) -> Tensor:
         ctx.edges, ctx.end = edges, end
@@ -214,8 +235,4 @@ class _EdgeSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Taken.apply(grad, ctx.edges, ctx.end), None, None
-
-
-def _taken(ids: Tensor, rows: Tensor) -> Tensor:
-    return ids.index_select(0, rows).to(rows.dtype)
+        return _Select.apply(grad, ctx.edges, ctx.end), None, None

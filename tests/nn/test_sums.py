@@ -75,3 +75,13 @@ def test_edges_to_nodes_that_are_not_there_are_refused(edge_index: list[list[int
 def test_edges_of_another_form_are_refused() -> None:
     with pytest.raises(InputError, match=r"edge_index: expected \[2, edges\], got \[3, 1\]"):
         Edges(torch.zeros((3, 1), dtype=torch.int64), 3)
+
+
+def test_edges_with_other_weights_share_what_was_computed() -> None:
+    edges = Edges(torch.tensor([[0, 1, 1], [1, 0, 2]]), 3)
+    weighted = edges.with_weight(torch.tensor([2.0, 3.0, 5.0]))
+    h = torch.tensor([[1.0], [10.0], [100.0]])
+    assert weighted.sum_with_neighbours(h, 0.0).flatten().tolist() == [30, 2, 50]
+    assert edges.sum_with_neighbours(h, 0.0).flatten().tolist() == [10, 1, 10]
+    assert edges.into is weighted.into
+    assert edges.targets is weighted.targets
