@@ -25,6 +25,9 @@ from graphxai_data.sources import find_source, refuse_unknown_sources, registry
 
 log = logging.getLogger(__name__)
 
+# Part of the message about a source that is not on this machine; a report looks for it.
+WITHOUT_SOURCE = "without the file it was made from"
+
 _MANY_GRAPHS = 1_000_000  # a plan of so many takes little time and memory
 
 
@@ -142,7 +145,7 @@ def _sources_of(
                 log.info("%s: %s", name, error)
         if name not in sources or sources[name].sha256 != record.sha256:
             problems.append(
-                f"{folder}: cannot be {what} without the file it was made from; pass "
+                f"{folder}: cannot be {what} {WITHOUT_SOURCE}; pass "
                 f"--source {name}=PATH ({record.file}, SHA-256 {record.sha256})"
             )
     return sources, problems

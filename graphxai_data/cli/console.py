@@ -174,16 +174,10 @@ def progress_bar(title: str, unit: str, line_seconds: float | None = None) -> It
     if not stderr.is_terminal:
         yield no_progress if line_seconds is None else _Lines(unit, line_seconds)
         return
-    columns = (
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn(f"{unit}, elapsed"),
-        rich.TimeElapsedColumn(),
-        rich.TextColumn("left"),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=stderr, transient=True) as bar:
+    description = rich.TextColumn("{task.description}", markup=False)
+    count = rich.BarColumn(), rich.MofNCompleteColumn(), rich.TextColumn(f"{unit}, elapsed")
+    times = rich.TimeElapsedColumn(), rich.TextColumn("left"), rich.TimeRemainingColumn()
+    with rich.Progress(description, *count, *times, console=stderr, transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total, what: bar.update(
             task, completed=done, total=total, description=what

@@ -22,7 +22,7 @@ from graphxai_data.building.cards import (
     statistics_rows,
 )
 from graphxai_data.building.croissant import CITE_AS, licence
-from graphxai_data.building.verify import verify
+from graphxai_data.building.verify import WITHOUT_SOURCE, verify
 from graphxai_data.datasets.records import Graphs, Overview
 from graphxai_data.drawing.charts import class_chart, histogram
 from graphxai_data.drawing.sketch import SIDE
@@ -100,7 +100,7 @@ def write_report(
 def _verified(folder: Path, manifest: Manifest) -> str:
     """Verify a build and return what was proven; raise if it has problems."""
     problems = verify(folder)
-    missing = [p for p in problems if "without the file it was made from" in p]
+    missing = [p for p in problems if WITHOUT_SOURCE in p]
     others = [p for p in problems if p not in missing]
     if others:
         raise CheckFailedError(
