@@ -25,7 +25,8 @@ from graphxai_data.files.urls import inside, is_url, shown
     "--engine",
     default="processes",
     show_default=True,
-    help="serial, processes, dask, or the address of a Dask scheduler (tcp://host:port).",
+    help="What generates the graphs: serial, processes, dask, or the address of a Dask scheduler "
+    "(tcp://host:port).",
 )
 @click.option(
     "--graphs",

@@ -15,7 +15,7 @@ Cli = Callable[..., Result]
 
 
 def _one_clear_line(result: Result, exit_code: int, *fragments: str) -> None:
-    """The contract for bad input: this exit code, one line on stderr, no traceback, no result."""
+    """Assert the contract for bad input: exit code, one line on stderr, nothing on stdout."""
     assert result.exit_code == exit_code, result.output
     lines = [line for line in result.stderr.splitlines() if line.strip()]
     assert len(lines) == 1, result.stderr
@@ -35,7 +35,7 @@ def test_list_shows_every_recipe(cli: Cli) -> None:
     assert {row["name"]: row["graphs"] for row in rows}["ba2motif"] == 1000
 
 
-def test_build_verify_and_info_tell_one_story(cli: Cli, tmp_path: Path) -> None:
+def test_build_verify_and_info_agree(cli: Cli, tmp_path: Path) -> None:
     built = cli("build", "ba2motif", "--root", tmp_path)
     folder = tmp_path / "ba2motif" / "seed-0"
     assert built.exit_code == 0
@@ -54,7 +54,7 @@ def test_build_verify_and_info_tell_one_story(cli: Cli, tmp_path: Path) -> None:
     assert proven.stdout == f"{folder}: whole, every graph proven and reproduced\n"
 
 
-def test_json_is_the_manifest_and_nothing_else(cli: Cli, tmp_path: Path) -> None:
+def test_json_is_the_manifest_with_folder_reference_and_rings(cli: Cli, tmp_path: Path) -> None:
     built = cli("build", "ba2motif", "--root", tmp_path, "--graphs", 20, "--json")
     folder = tmp_path / "ba2motif" / "seed-0"
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -122,7 +122,7 @@ def test_progress_goes_to_stderr_and_results_to_stdout(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_bad_wishes_get_one_clear_line_and_exit_2(
+def test_bad_arguments_get_one_clear_line_and_exit_2(
     cli: Cli, tmp_path: Path, arguments: list[str], fragments: list[str]
 ) -> None:
     root = tmp_path / "root"
@@ -169,7 +169,7 @@ def test_another_build_in_the_folder_gets_one_clear_line_and_exit_2(
 
 
 @pytest.mark.parametrize("command", ["verify", "info"])
-def test_a_folder_that_is_no_build_gets_one_clear_line_and_exit_2(
+def test_a_folder_without_a_build_gets_one_clear_line_and_exit_2(
     cli: Cli, tmp_path: Path, command: str
 ) -> None:
     for folder in (tmp_path, tmp_path / "nowhere", Path(__file__)):
@@ -188,7 +188,7 @@ def test_info_on_a_damaged_manifest_gets_one_clear_line_and_exit_1(
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "foreign"])
-def test_a_damaged_build_is_named_by_verify_and_kept_by_build(
+def test_a_damaged_build_is_reported_by_verify_and_not_replaced_by_build(
     cli: Cli, small_build: Path, damage: str
 ) -> None:
     path = small_build / "shard-00002.h5"
@@ -207,7 +207,7 @@ def test_a_damaged_build_is_named_by_verify_and_kept_by_build(
     _one_clear_line(again, 1, str(path))
 
 
-def test_a_terminal_without_unicode_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_terminal_without_unicode_works(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "graphxai_data.cli"]
     for arguments in (["list"], ["build", "ba2motif", "--graphs", "9", "--root", str(tmp_path)]):
@@ -224,7 +224,7 @@ def test_a_build_that_differs_from_the_reference_exits_1_every_time(
         assert "data/digests.toml" in result.stderr
 
 
-def test_help_tells_every_option_and_exit_code(cli: Cli) -> None:
+def test_help_lists_every_option_and_exit_code(cli: Cli) -> None:
     assert "0 good, 1 a check failed, 2 bad usage or input" in cli("--help").stdout
     text = cli("build", "--help").stdout
     for option in ("--seed", "--root", "--jobs", "--engine", "--graphs", "--shard-size",
