@@ -28,10 +28,14 @@ SECONDS_BETWEEN_LINES = 5
 @click.option("--model", default="bcos-gin", show_default=True, help=f"One of {MODEL_NAMES}.")
 @config_option
 @click.option(
-    "--seed", "seeds", default="0", show_default=True, help="Of the training; 0-4 for five of them."
+    "--seed",
+    "seeds",
+    default="0",
+    show_default=True,
+    help="Seed of the training; 0-4 for five trainings.",
 )
 @training_options
-@click.option("--force", is_flag=True, help="Discard an earlier training in the same place.")
+@click.option("--force", is_flag=True, help="Discard an earlier training in the same folder.")
 @json_option
 def train(
     name: str,
@@ -46,11 +50,11 @@ def train(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Train a reference model on dataset NAME (see `list`), which is built first if need be.
+    """Train a reference model on dataset NAME (see `list`), which is built first if it is missing.
 
-    Keeps the weights that are best on validation, and measures them on test graphs at the end. A
-    training that was stopped goes on after its last whole epoch, with the same result; one that is
-    finished is kept.
+    Keeps the weights that are best on validation graphs, and scores them on test graphs at the end.
+    An interrupted training resumes after its last whole epoch, with the same result. A finished
+    training is kept.
     """
     from graphxai_data.datasets.in_memory import GraphXAIDataset
     from graphxai_data.training.train import run_folder
