@@ -41,48 +41,52 @@ def test_the_map_is_the_product_of_dynamic_weights_and_adds_up(
     model = some_model(edges, b=b, max_out=max_out, norm="rms", eps=float(max_out - 1))
     data = some_batch()
     bonds = data.edge_attr if edges else None
-    wanted = dynamic_matrices(model, data.x, bonds)
+    expected = dynamic_matrices(model, data.x, bonds)
     for target in (None, 2):
-        found = explain(model, data, target)
+        explanation = explain(model, data, target)
         logits = model(data.x, EDGES, bonds, BATCH)
-        chosen = logits.argmax(1) if target is None else torch.full((2,), 2)
-        assert torch.equal(found.target, chosen)
-        torch.testing.assert_close(found.logit, logits[[0, 1], chosen])
-        rows = wanted[[0, 1], chosen]
+        classes = logits.argmax(1) if target is None else torch.full((2,), 2)
+        assert torch.equal(explanation.target, classes)
+        torch.testing.assert_close(explanation.logit, logits[[0, 1], classes])
+        rows = expected[[0, 1], classes]
         of_nodes = rows[:, : data.x.numel()].reshape(2, *data.x.shape)
         features = sum(of_nodes) * data.x.numpy()
-        np.testing.assert_allclose(found.feature_scores, features, atol=1e-12)
-        np.testing.assert_allclose(found.node_scores, features.sum(1), atol=1e-12)
+        np.testing.assert_allclose(explanation.feature_scores, features, atol=1e-12)
+        np.testing.assert_allclose(explanation.node_scores, features.sum(1), atol=1e-12)
         if edges == "additive":
-            of_edges = rows[:, data.x.numel() :].reshape(2, *data.edge_attr.shape)
-            wanted_edges = (sum(of_edges) * data.edge_attr.numpy()).sum(1)
-            np.testing.assert_allclose(found.edge_scores, wanted_edges, atol=1e-12)
+            edge_scores = rows[:, data.x.numel() :].reshape(2, *data.edge_attr.shape)
+            expected_edges = (sum(edge_scores) * data.edge_attr.numpy()).sum(1)
+            np.testing.assert_allclose(explanation.edge_scores, expected_edges, atol=1e-12)
         else:
-            assert found.edge_scores is None
-            assert not found.edge_share().any()
-        assert found.bias.tolist() == [-2.0, -2.0]
-        assert found.completeness_gap().max() < 1e-10
-        one = completeness_gap([*found.node_scores[BATCH == 0], found.edge_sums[0]],
-                               float(found.logit[0]), -2.0)  # fmt: skip
+            assert explanation.edge_scores is None
+            assert not explanation.edge_share().any()
+        assert explanation.bias.tolist() == [-2.0, -2.0]
+        assert explanation.completeness_gap().max() < 1e-10
+        one = completeness_gap([*explanation.node_scores[BATCH == 0], explanation.edge_sums[0]],
+                               float(explanation.logit[0]), -2.0)  # fmt: skip
         assert one < 1e-10
-        total = found.node_sums + found.edge_sums + found.bias
-        torch.testing.assert_close(total, found.logit)
+        total = explanation.node_sums + explanation.edge_sums + explanation.bias
+        torch.testing.assert_close(total, explanation.logit)
 
 
 @pytest.mark.parametrize("b", B_VALUES)
 @pytest.mark.parametrize("edges", [None, "additive", "multiplicative"])
 def test_maps_in_single_precision_add_up_to_four_digits(b: float, edges: str | None) -> None:
     model = some_model(edges, b=b, max_out=2, norm="rms").float()
-    found = explain(model, some_batch(torch.float))
-    # At B = 1 contributions of both signs all but cancel: relative to them, not to what is left.
-    size = found.node_scores.abs().sum() + found.edge_sums.abs().sum()
-    gap = (found.node_sums + found.edge_sums + found.bias - found.logit).abs().max()
+    explanation = explain(model, some_batch(torch.float))
+    # At B = 1 contributions almost cancel, so the gap is relative to their magnitudes, not the sum.
+    size = explanation.node_scores.abs().sum() + explanation.edge_sums.abs().sum()
+    gap = (
+        (explanation.node_sums + explanation.edge_sums + explanation.bias - explanation.logit)
+        .abs()
+        .max()
+    )
     assert gap < 1e-4 * size
     if b > 1:
-        assert found.completeness_gap().max() < 1e-4
+        assert explanation.completeness_gap().max() < 1e-4
 
 
-def test_a_plain_gradient_adds_up_too_but_is_another_map() -> None:
+def test_a_plain_gradient_also_adds_up_but_is_another_map() -> None:
     model, data = some_model(None, b=2.5), some_batch()
     plain = explain(model, data, method="input-x-gradient")
     right = explain(model, data)
@@ -94,17 +98,17 @@ def test_contrast_is_the_target_minus_the_mean_of_the_others() -> None:
     model, data = some_model("additive"), some_batch()
     every = all_contribution_maps(model, data)
     assert [int(e.target[0]) for e in every] == list(range(CLASSES))
-    found = explain(model, data, 1, row="contrast")
+    explanation = explain(model, data, 1, row="contrast")
     for part in ("node_scores", "feature_scores", "edge_scores", "logit"):
         maps = [getattr(e, part) for e in every]
         others = sum(maps[c] for c in (0, 2, 3)) / 3
-        torch.testing.assert_close(getattr(found, part), maps[1] - others)
-    assert not found.bias.any()
-    assert found.completeness_gap().max() < 1e-10
+        torch.testing.assert_close(getattr(explanation, part), maps[1] - others)
+    assert not explanation.bias.any()
+    assert explanation.completeness_gap().max() < 1e-10
     torch.testing.assert_close(every[2].node_scores, explain(model, data, 2).node_scores)
 
 
-def test_a_batch_is_explained_as_its_graphs_are() -> None:
+def test_a_batch_gets_the_same_map_as_its_graphs_one_by_one() -> None:
     model, data = some_model("additive"), some_batch()
     whole = explain(model, data)
     alone = explain(model, Data(x=data.x[:5], edge_index=EDGES, edge_attr=data.edge_attr))
@@ -112,32 +116,34 @@ def test_a_batch_is_explained_as_its_graphs_are() -> None:
     torch.testing.assert_close(whole.logit[:1], alone.logit)
 
 
-def test_folding_gives_edges_to_their_ends_and_keeps_the_sum() -> None:
+def test_folding_gives_edge_scores_to_nodes_and_keeps_the_sum() -> None:
     model, data = some_model("additive"), some_batch()
-    found, folded = explain(model, data), explain(model, data, fold_edges=True)
-    wanted = found.node_scores.clone()
-    for score, (source, target) in zip(found.edge_scores, EDGES.T.tolist(), strict=True):
-        wanted[source] += score / 2
-        wanted[target] += score / 2
-    torch.testing.assert_close(folded.node_scores, wanted)
+    explanation, folded = explain(model, data), explain(model, data, fold_edges=True)
+    expected = explanation.node_scores.clone()
+    for score, (source, target) in zip(explanation.edge_scores, EDGES.T.tolist(), strict=True):
+        expected[source] += score / 2
+        expected[target] += score / 2
+    torch.testing.assert_close(folded.node_scores, expected)
     assert folded.edge_scores is None
     assert folded.completeness_gap().max() < 1e-10
-    share = found.edge_sums / (found.edge_sums + found.node_sums)
-    torch.testing.assert_close(found.edge_share(), share)
-    assert found.edge_share()[0] != 0
+    share = explanation.edge_sums / (explanation.edge_sums + explanation.node_sums)
+    torch.testing.assert_close(explanation.edge_share(), share)
+    assert explanation.edge_share()[0] != 0
 
 
-def test_subgraphs_are_the_top_nodes_or_the_fewest_that_carry_a_share() -> None:
-    found = explain(None, some_batch(), method="random")
+def test_subgraphs_are_the_top_nodes_or_the_fewest_that_make_up_a_fraction() -> None:
+    explanation = explain(None, some_batch(), method="random")
     scores = torch.tensor([3.0, -1.0, 2.0, 0.5, 0.0, 1.0, -2.0], dtype=torch.double)
-    found = type(found)(scores, None, None, None, None, None, found.batch, found.edge_graph)
-    assert found.top(2).tolist() == [True, False, True, False, False, True, True]
-    # Of the first graph 4.5 in all; of the second −1: nothing speaks for it.
-    for fraction, wanted in ((0.5, [0]), (0.7, [0, 2]), (0.95, [0, 2]), (1.0, [0, 2])):
-        assert found.smallest_set(fraction)[:5].nonzero().flatten().tolist() == wanted
-        assert found.smallest_set(fraction)[5:].all()
+    explanation = type(explanation)(
+        scores, None, None, None, None, None, explanation.batch, explanation.edge_graph
+    )
+    assert explanation.top(2).tolist() == [True, False, True, False, False, True, True]
+    # The response of the first graph is 4.5; that of the second is −1, so all its nodes are taken.
+    for fraction, expected in ((0.5, [0]), (0.7, [0, 2]), (0.95, [0, 2]), (1.0, [0, 2])):
+        assert explanation.smallest_set(fraction)[:5].nonzero().flatten().tolist() == expected
+        assert explanation.smallest_set(fraction)[5:].all()
     with pytest.raises(InputError, match="fraction: expected a finite number from 0 to 1"):
-        found.smallest_set(1.5)
+        explanation.smallest_set(1.5)
 
 
 @pytest.mark.parametrize("node_mask_type", ["object", "attributes"])
@@ -154,21 +160,27 @@ def test_pygs_explainer_gives_the_same(node_mask_type: str, edges: str) -> None:
                       "return_type": "raw"},
     )  # fmt: skip
     pyg = explainer(data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH)
-    found = explain(model, data)
-    wanted = found.feature_scores if node_mask_type == "attributes" else found.node_scores[:, None]
-    torch.testing.assert_close(pyg.node_mask, wanted)
-    of_edges = torch.zeros(EDGES.shape[1]).double() if edges != "additive" else found.edge_scores
-    torch.testing.assert_close(pyg.edge_mask, of_edges)
-    assert torch.equal(pyg.target, found.target)
+    explanation = explain(model, data)
+    expected = (
+        explanation.feature_scores
+        if node_mask_type == "attributes"
+        else explanation.node_scores[:, None]
+    )
+    torch.testing.assert_close(pyg.node_mask, expected)
+    edge_scores = (
+        torch.zeros(EDGES.shape[1]).double() if edges != "additive" else explanation.edge_scores
+    )
+    torch.testing.assert_close(pyg.edge_mask, edge_scores)
+    assert torch.equal(pyg.target, explanation.target)
 
 
-def test_a_node_level_model_is_explained_a_node_at_a_time() -> None:
+def test_a_node_level_model_is_explained_for_one_node_at_a_time() -> None:
     model = some_model(None, level="node")
     data = some_batch()
     one = Data(x=data.x[:5], edge_index=EDGES)
-    found = explain(model, one, node=3)
-    assert found.completeness_gap().max() < 1e-10
-    torch.testing.assert_close(found.logit[0], model(one.x, EDGES)[3].max())
+    explanation = explain(model, one, node=3)
+    assert explanation.completeness_gap().max() < 1e-10
+    torch.testing.assert_close(explanation.logit[0], model(one.x, EDGES)[3].max())
     assert explain(model, one, node=3, method="integrated-gradients").completeness_gap() < 0.1
     for message, options in (
         ("give one graph, and a node", {}),
@@ -186,7 +198,7 @@ def test_explaining_leaves_model_and_data_as_they_were() -> None:
     model, data = some_model("additive"), some_batch()
     before = {key: value.clone() for key, value in model.state_dict().items()}
     x = data.x.clone()
-    with torch.no_grad():  # explanations need gradients whatever is set outside
+    with torch.no_grad():  # explanations compute gradients even here
         explain(model, data)
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert torch.equal(data.x, x)
@@ -210,7 +222,7 @@ def test_explaining_leaves_model_and_data_as_they_were() -> None:
         ("'gsat' shows the attention of a GSAT; BcosGIN has none", {"method": "gsat"}),
     ],
 )
-def test_impossible_wishes_are_refused(message: str, arguments: dict[str, object]) -> None:
+def test_impossible_arguments_are_refused(message: str, arguments: dict[str, object]) -> None:
     with pytest.raises(InputError, match=message.replace("?", r"\?")):
         explain(some_model(None), some_batch(), **arguments)
 
@@ -261,7 +273,7 @@ def test_graphs_that_cannot_be_explained_are_refused() -> None:
         explain(model, data)
 
 
-def test_one_logit_has_nothing_to_be_contrasted_with() -> None:
+def test_contrast_needs_two_logits() -> None:
     model = settled(BcosGIN(FEATURES, 1, 6, 2))
     with pytest.raises(InputError, match="'contrast' needs at least two classes, got 1"):
         explain(model, some_batch(), row="contrast")
@@ -274,7 +286,7 @@ def test_isolated_nodes_and_graphs_without_edges_are_explained() -> None:
         edge_index=torch.zeros(2, 0).long(),
         edge_attr=torch.zeros(0, BONDS).double(),
     )
-    found = explain(model, lonely)
-    assert found.completeness_gap().max() < 1e-10
-    assert isinstance(found.edge_scores, Tensor)
-    assert len(found.edge_scores) == 0
+    explanation = explain(model, lonely)
+    assert explanation.completeness_gap().max() < 1e-10
+    assert isinstance(explanation.edge_scores, Tensor)
+    assert len(explanation.edge_scores) == 0

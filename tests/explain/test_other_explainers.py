@@ -41,7 +41,7 @@ def some_gin() -> GIN:
 
 
 class PyGTwin(nn.Module):
-    """A GIN of ours with the message passing of PyG, where its explainers find their place."""
+    """Our GIN with the message passing of PyG, which PyG's explainers need."""
 
     def __init__(self, model: GIN) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ def test_gradient_explainers_are_captums(row: str) -> None:
     model, data = some_gin(), some_batch()
 
     def forward(x: Tensor) -> Tensor:
-        # Captum repeats x once a step, one after the other.
+        # Captum repeats x once per step.
         copies = len(x) // data.num_nodes
         shift = torch.arange(copies).repeat_interleave(data.num_edges) * data.num_nodes
         edges = data.edge_index.repeat(1, copies) + shift
@@ -70,7 +70,7 @@ def test_gradient_explainers_are_captums(row: str) -> None:
         of_target = logits.gather(1, target[:, None])[:, 0]
         if row == "contrast":
             of_target = of_target - (logits.sum(1) - of_target) / 3
-        # One output a node, so that Captum's batches have one length; a graph's last node has it.
+        # One output per node, as Captum's batches need; the last node of a graph has its output.
         last = torch.bincount(batch).cumsum(0) - 1
         return torch.zeros(len(x)).double().index_put((last,), of_target)
 
@@ -78,32 +78,32 @@ def test_gradient_explainers_are_captums(row: str) -> None:
         return forward(x).sum()[None]
 
     x = data.x.clone().requires_grad_()
-    wanted = {
+    expected = {
         "saliency": Saliency(single).attribute(x),
         "input-x-gradient": InputXGradient(single).attribute(x),
     }
-    for method, features in wanted.items():
-        found = explain(model, data, method=method, row=row)
-        torch.testing.assert_close(found.feature_scores, features.detach())
-        torch.testing.assert_close(found.node_scores, features.detach().sum(1))
+    for method, features in expected.items():
+        explanation = explain(model, data, method=method, row=row)
+        torch.testing.assert_close(explanation.feature_scores, features.detach())
+        torch.testing.assert_close(explanation.node_scores, features.detach().sum(1))
     integrated = IntegratedGradients(forward, multiply_by_inputs=True)
     steps = integrated.attribute(x, n_steps=50, method="gausslegendre")
-    found = explain(model, data, method="integrated-gradients", row=row)
-    torch.testing.assert_close(found.feature_scores, steps.detach())
+    explanation = explain(model, data, method="integrated-gradients", row=row)
+    torch.testing.assert_close(explanation.feature_scores, steps.detach())
     absolute = explain(model, data, method="integrated-gradients", row=row, absolute=True)
     torch.testing.assert_close(absolute.node_scores, steps.detach().abs().sum(1))
 
 
-def test_integrated_gradients_of_a_smooth_model_are_complete_whatever_is_done_at_once(
+def test_integrated_gradients_of_a_smooth_model_are_complete_for_any_size_of_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = BcosGIN(FEATURES, CLASSES, 8, 2, logit_bias=-3.0).double().train(mode=False)
     data = some_batch()
-    found = explain(model, data, method="integrated-gradients")
-    assert found.completeness_gap().max() < 1e-3
+    explanation = explain(model, data, method="integrated-gradients")
+    assert explanation.completeness_gap().max() < 1e-3
     monkeypatch.setattr(gradients, "_NODES_PER_PASS", 50)
     again = explain(model, data, method="integrated_gradients")
-    torch.testing.assert_close(again.node_scores, found.node_scores)
+    torch.testing.assert_close(again.node_scores, explanation.node_scores)
 
 
 @pytest.mark.parametrize("node_mask", [True, False])
@@ -117,23 +117,25 @@ def test_gnn_explainer_is_pygs(node_mask: bool) -> None:
                       "return_type": "raw"},
     )  # fmt: skip
     torch.manual_seed(5)
-    wanted = explainer(data.x, data.edge_index)
+    expected = explainer(data.x, data.edge_index)
     torch.manual_seed(5)
     features = torch.randn(9, FEATURES) * 0.1 if node_mask else None
     edges = torch.randn(data.num_edges) * math.sqrt(2) * math.sqrt(2 / 18)
-    found = gnn_explainer(
+    explanation = gnn_explainer(
         model, Inputs.of(data), epochs=60, node_mask=node_mask, initial=Masks(edges, features)
     )
-    torch.testing.assert_close(found.edge_scores, wanted.edge_mask, atol=1e-5, rtol=1e-4)
-    mean = nodes_from_edges(wanted.edge_mask, data.edge_index, 9, "mean")
-    torch.testing.assert_close(found.node_scores, mean, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(explanation.edge_scores, expected.edge_mask, atol=1e-5, rtol=1e-4)
+    mean = nodes_from_edges(expected.edge_mask, data.edge_index, 9, "mean")
+    torch.testing.assert_close(explanation.node_scores, mean, atol=1e-5, rtol=1e-4)
     if node_mask:
-        torch.testing.assert_close(found.feature_scores, wanted.node_mask, atol=1e-5, rtol=1e-4)
-        assert found.feature_scores[2, 1] == 0
+        torch.testing.assert_close(
+            explanation.feature_scores, expected.node_mask, atol=1e-5, rtol=1e-4
+        )
+        assert explanation.feature_scores[2, 1] == 0
 
 
 @pytest.mark.parametrize("model", [some_gin, lambda: BcosGIN(FEATURES, CLASSES, 8, 2).double()])
-def test_gnn_explainer_of_a_batch_is_that_of_its_graphs(model: object) -> None:
+def test_gnn_explainer_gives_a_batch_the_same_as_its_graphs_one_by_one(model: object) -> None:
     network = model().train(mode=False)  # type: ignore[operator]
     options = {"epochs": 15, "node_mask": True, "node_scores": "features"}
     data = some_batch()
@@ -146,7 +148,7 @@ def test_gnn_explainer_of_a_batch_is_that_of_its_graphs(model: object) -> None:
     assert not torch.equal(other.edge_scores, whole.edge_scores)
 
 
-def test_gnn_explainer_keeps_what_the_class_rests_on() -> None:
+def test_gnn_explainer_keeps_the_edges_that_decide_the_class() -> None:
     # The logit of class 1 counts edges into node 0; all else is the same for all classes.
     class Counter(nn.Module):
         def forward(
@@ -158,9 +160,9 @@ def test_gnn_explainer_keeps_what_the_class_rests_on() -> None:
             return torch.stack([0 * count, 3 * count - 3])[None]
 
     data = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[1, 2, 3, 1], [0, 0, 2, 3]]))
-    found = explain(Counter().train(mode=False), data, method="gnn-explainer")
-    assert found.edge_scores[:2].min() > 0.5
-    assert found.edge_scores[2:].tolist() == [0, 0]  # no gradient: not looked at
+    explanation = explain(Counter().train(mode=False), data, method="gnn-explainer")
+    assert explanation.edge_scores[:2].min() > 0.5
+    assert explanation.edge_scores[2:].tolist() == [0, 0]  # no gradient: not used by the model
 
 
 def test_attention_of_gsat_and_the_rules_from_edges_to_nodes() -> None:
@@ -171,21 +173,21 @@ def test_attention_of_gsat_and_the_rules_from_edges_to_nodes() -> None:
     for k, (a, b) in enumerate(data.edge_index.T.tolist()):
         graph.edges[a, b]["attention"] = attention[k].item()
     for rule, reduce in (("mean", np.mean), ("max", np.max), ("sum", np.sum)):
-        found = explain(model, data, method="gsat", edge_to_node=rule)
-        assert torch.equal(found.edge_scores, attention)
-        wanted = [
+        explanation = explain(model, data, method="gsat", edge_to_node=rule)
+        assert torch.equal(explanation.edge_scores, attention)
+        expected = [
             reduce([
                 d["attention"]
                 for _, _, d in (*graph.in_edges(n, data=True), *graph.out_edges(n, data=True))
             ])
             for n in range(data.num_nodes)
         ]  # fmt: skip
-        np.testing.assert_allclose(found.node_scores, wanted)
+        np.testing.assert_allclose(explanation.node_scores, expected)
     with pytest.raises(InputError, match="rule: expected one of mean, max, sum, got 'median'"):
         explain(model, data, method="gsat", edge_to_node="median")
 
 
-def test_a_node_without_edges_gets_nothing_from_them() -> None:
+def test_a_node_without_edges_has_score_zero() -> None:
     edges = torch.tensor([[0, 1], [1, 0]])
     for rule in ("mean", "max", "sum"):
         assert nodes_from_edges(torch.tensor([0.5, 0.5]), edges, 3, rule)[2] == 0
@@ -193,22 +195,22 @@ def test_a_node_without_edges_gets_nothing_from_them() -> None:
 
 def test_scores_that_look_at_no_model() -> None:
     data = some_batch()
-    found = {m: explain(None, data, method=m) for m in ("random", "degree", "feature-norm",
+    explanation = {m: explain(None, data, method=m) for m in ("random", "degree", "feature-norm",
                                                         "intensity", "oracle")}  # fmt: skip
     graph = to_networkx(data, to_undirected=True)
-    assert found["degree"].node_scores.tolist() == [graph.degree(n) for n in range(21)]
-    wanted = np.sqrt((data.x.numpy() ** 2).sum(1))
-    np.testing.assert_allclose(found["feature-norm"].node_scores, wanted)
-    assert torch.equal(found["intensity"].node_scores, data.x[:, 0])
-    assert torch.equal(found["oracle"].node_scores.bool(), data.node_mask)
-    draws = found["random"].node_scores
+    assert explanation["degree"].node_scores.tolist() == [graph.degree(n) for n in range(21)]
+    expected = np.sqrt((data.x.numpy() ** 2).sum(1))
+    np.testing.assert_allclose(explanation["feature-norm"].node_scores, expected)
+    assert torch.equal(explanation["intensity"].node_scores, data.x[:, 0])
+    assert torch.equal(explanation["oracle"].node_scores.bool(), data.node_mask)
+    draws = explanation["random"].node_scores
     assert len(draws.unique()) == 21
     alone = [explain(None, g, method="random").node_scores for g in data.to_data_list()]
     assert torch.equal(torch.cat(alone), draws)
     assert not torch.equal(explain(None, data, method="random", seed=1).node_scores, draws)
-    assert found["degree"].logit is None
+    assert explanation["degree"].logit is None
     with pytest.raises(InputError, match="this explanation is of no model"):
-        found["degree"].completeness_gap()
+        explanation["degree"].completeness_gap()
     of_model = explain(some_gin(), data, method="degree")
     assert of_model.target.shape == (3,)
     del data.node_mask
@@ -243,7 +245,7 @@ def test_edge_features_reach_every_explainer() -> None:
         torch.testing.assert_close(whole.node_scores[-5:], last.node_scores)
 
 
-def test_what_cannot_be_done_is_refused() -> None:
+def test_impossible_requests_are_refused() -> None:
     data = some_batch()
     gin = some_gin()
     for options, message in (
@@ -267,16 +269,16 @@ def test_methods_have_one_name_each() -> None:
     assert len(set(METHODS)) == len(METHODS) == 12
 
 
-def test_node_level_gsat_is_explained_a_node_at_a_time() -> None:
+def test_node_level_gsat_is_explained_for_one_node_at_a_time() -> None:
     model = GSAT(FEATURES, CLASSES, 8, 2, level="node").double().train(mode=False)
     graph = some_graph(7, 1)
-    found = explain(model, graph, method="gsat", node=3)
-    torch.testing.assert_close(found.logit[0], model(graph.x, graph.edge_index)[3].max())
+    explanation = explain(model, graph, method="gsat", node=3)
+    torch.testing.assert_close(explanation.logit[0], model(graph.x, graph.edge_index)[3].max())
     with pytest.raises(InputError, match="give one graph, and a node"):
         explain(model, graph, method="gsat")
 
 
-def test_one_logit_leaves_gnn_explainer_nothing_to_keep() -> None:
+def test_gnn_explainer_needs_two_logits() -> None:
     model = GIN(FEATURES, 1, 8, 2).double().train(mode=False)
     with pytest.raises(InputError, match="keeps a class among several; got one logit"):
         explain(model, some_batch(), method="gnn-explainer")

@@ -6,7 +6,7 @@ import torch
 
 @pytest.fixture(autouse=True)
 def weights_from_a_seed() -> Iterator[None]:
-    """New layers draw their weights from torch's own generator: it gets a seed, and is put back."""
+    """Seed torch's generator, which initial weights come from, and restore it afterwards."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         yield

@@ -15,9 +15,9 @@ PRESSURES = [1, 1.5, 2, 2.5, 3]
 def paper_formula(
     x: np.ndarray, weight: np.ndarray, b: float, max_out: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Output [n, o] and dynamic weights [n, o, p] from the paper's equations 3 and 5, in NumPy.
+    """Return output [n, o] and dynamic weights [n, o, p] by the paper's equations 3 and 5.
 
-    The cosine is the angle's, from unit vectors, not a product divided afterwards.
+    The cosine is that of unit vectors, not a product divided afterwards.
     """
     unit_rows = weight / np.sqrt((weight**2).sum(axis=1, keepdims=True))
     length = np.sqrt((x**2).sum(axis=1, keepdims=True))
@@ -46,7 +46,7 @@ def test_output_and_dynamic_weights_are_those_of_the_papers_equations(
     layer.weight.data = torch.from_numpy(weight).to(dtype)
     inputs = torch.from_numpy(x).to(dtype).requires_grad_()
     tolerance = 1e-6 * np.abs(x).max(axis=1, keepdims=True)
-    # With B < 2 a small cosine has a large power: its error in float32 has, too.
+    # With B < 2 a power magnifies a small cosine and its rounding error in float32.
     rounding = 2e-4 if dtype == torch.float32 and 1 < b < 2 else 0
     assert (np.abs(layer(inputs).detach().double().numpy() - output) < tolerance).all()
     with explanation_mode(layer):
@@ -110,7 +110,7 @@ def test_impossible_layers_are_refused(arguments: tuple[float, ...]) -> None:
         BcosLinear(*arguments)  # type: ignore[arg-type]
 
 
-def test_explanation_mode_is_left_whatever_happens() -> None:
+def test_explanation_mode_is_left_after_an_exception() -> None:
     model = nn.Sequential(BcosLinear(3, 3), nn.Dropout(0.5), nn.Sequential(RMSNorm(3)))
     model[1].train(mode=False)
     before = [(m.training, getattr(m, "hold_weights", None)) for m in model.modules()]
@@ -132,7 +132,7 @@ def test_normalisation_divides_by_the_root_mean_square_and_keeps_zero_zero() -> 
     expected = np.sqrt((3**2 + 4**2) / 2 * (1 + 1e-3 / 3))
     np.testing.assert_allclose(out[:, 0].numpy(), [3 / expected, 4 / expected], rtol=1e-6)
     assert not out[:, 1].any()
-    # A channel that is next to nothing beside the others stays so.
+    # A channel that is tiny compared with the others stays tiny.
     assert out[:, 2].abs().max() < 1e-6
     norm.train(mode=False)
     torch.testing.assert_close(norm(x), out)
@@ -159,7 +159,7 @@ def test_gradient_of_normalisation_is_finite_for_any_input(scale: float) -> None
 
 
 class Small(nn.Module):
-    """Two B-cos layers and a normalisation between, with weights given from outside."""
+    """Two B-cos layers with a normalisation between them, whose weights can be replaced."""
 
     def __init__(self, b: float) -> None:
         super().__init__()
@@ -171,13 +171,13 @@ class Small(nn.Module):
             self.x = torch.rand(5, 4, dtype=torch.double)
 
     def of(self, *weights: torch.Tensor) -> torch.Tensor:
-        """[5] what each input contributes to the second output."""
+        """Return the sum of squared contributions to the second output, for these weights."""
         named = dict(zip(("layers.0.weight", "layers.2.weight"), weights, strict=True))
         x = self.x.clone().requires_grad_()
         value = torch.func.functional_call(self, named, (x,))[:, 1]
-        (found,) = contributions(value, [x], self)
-        torch.testing.assert_close(found, value)  # rows do not mix here: all of it is their own
-        return found.square().sum()
+        (scores,) = contributions(value, [x], self)
+        torch.testing.assert_close(scores, value)  # rows do not mix here
+        return scores.square().sum()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         out: torch.Tensor = self.layers(x)
@@ -195,7 +195,7 @@ def test_a_map_can_be_differentiated_by_the_weights(b: float, training: bool) ->
     assert small.training == training
 
 
-def test_weights_are_held_in_a_backward_pass_of_what_ran_before() -> None:
+def test_weights_are_held_in_the_backward_pass_of_an_earlier_forward_pass() -> None:
     small = Small(2.5).train(mode=False)
     x = small.x.clone().requires_grad_()
     with explanation_mode(small):
@@ -209,15 +209,15 @@ def test_weights_are_held_in_a_backward_pass_of_what_ran_before() -> None:
 
 
 @pytest.mark.parametrize("part", [slice(0, 1), slice(1, 2)])
-def test_no_other_gradient_is_differentiated_by_mistake(part: slice) -> None:
+def test_other_gradients_than_maps_cannot_be_differentiated(part: slice) -> None:
     layers = Small(2).layers[part]
     x = torch.rand(5, 4 if part.start == 0 else 6, dtype=torch.double, requires_grad=True)
     with pytest.raises(RuntimeError, match="only contribution maps can be differentiated"):
         torch.autograd.grad(layers(x).sum(), x, create_graph=True)
 
 
-def test_a_map_of_what_ran_inside_is_not_differentiated() -> None:
-    # Its weights were constants in the forward pass, so that its gradient would be a wrong one.
+def test_a_map_of_a_forward_pass_inside_cannot_be_differentiated() -> None:
+    # Weights were constants in the forward pass, so the gradient of the map would be wrong.
     small = Small(2)
     x = small.x.clone().requires_grad_()
     with explanation_mode(small), pytest.raises(RuntimeError, match="compute the logits outside"):
@@ -225,7 +225,7 @@ def test_a_map_of_what_ran_inside_is_not_differentiated() -> None:
 
 
 @pytest.mark.parametrize("b", [1.1, 1.5])
-def test_a_map_to_be_differentiated_is_the_map_even_of_no_alignment(b: float) -> None:
+def test_a_map_to_be_differentiated_is_the_map_even_at_a_cosine_of_zero(b: float) -> None:
     layer = BcosLinear(2, 1, b)
     layer.weight.data = torch.tensor([[1.0, -1.0]])
     x = torch.tensor([[1.0, 1.0], [1.0, 0.5]], requires_grad=True)

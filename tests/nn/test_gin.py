@@ -29,7 +29,7 @@ def edge_attr() -> Tensor:
 
 
 def settled(model: nn.Module) -> nn.Module:
-    """In double precision, in evaluation mode, with statistics that are not one."""
+    """Return the model in double precision and evaluation mode, with statistics other than 1."""
     model.double().train(mode=False)
     for module in model.modules():
         if isinstance(module, RMSNorm):
@@ -40,7 +40,7 @@ def settled(model: nn.Module) -> nn.Module:
 
 
 def dynamic_matrices(model: BcosGIN, x: Tensor, edge_attr: Tensor | None) -> np.ndarray:
-    """[g, c, n·p + m·q] W* as the explicit product of the dynamic weights of all layers.
+    """Return W* [g, c, n·p + m·q], the explicit product of the dynamic weights of all layers.
 
     An independent way to the contribution map (paper, appendix "Sum-aggregation GNNs preserve
     dynamic linearity"): every state is carried along with its matrix over all inputs.
@@ -104,7 +104,7 @@ def test_input_times_gradient_is_the_product_of_all_dynamic_weights(
     )
     settled(model)
     bonds = edge_attr if edges else None
-    wanted = dynamic_matrices(model, x, bonds)
+    expected = dynamic_matrices(model, x, bonds)
     inputs = [t.clone().requires_grad_() for t in (x, bonds) if t is not None]
     with explanation_mode(model):
         logits = model(inputs[0], EDGES, inputs[1] if len(inputs) > 1 else None, BATCH)
@@ -116,7 +116,7 @@ def test_input_times_gradient_is_the_product_of_all_dynamic_weights(
                 logits[graph, c], inputs, retain_graph=True, materialize_grads=True
             )
             row = torch.cat([r.flatten() for r in rows]).numpy()
-            np.testing.assert_allclose(row, wanted[graph, c], atol=1e-12)
+            np.testing.assert_allclose(row, expected[graph, c], atol=1e-12)
             flat = torch.cat([t.flatten() for t in inputs]).detach().numpy()
             assert np.isclose(row @ flat + model.logit_bias, logits[graph, c].item(), atol=1e-11)
 
@@ -184,7 +184,7 @@ def test_deepsets_sees_no_edges(x: Tensor) -> None:
     ],
     ids=["gin", "gine", "bcos-gin", "additive", "multiplicative"],
 )
-def test_edge_weights_of_one_change_nothing_and_of_zero_take_edges_away(
+def test_edge_weights_of_one_change_nothing_and_zeros_remove_edges(
     make: Callable[[], GIN], x: Tensor, edge_attr: Tensor
 ) -> None:
     model = settled(make())
@@ -223,7 +223,7 @@ def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> 
     gine = BcosGINE(FEATURES, BONDS, CLASSES).double()
     with pytest.raises(InputError, match=r"edge_attr: expected \[5 edges, 2\], got none"):
         gine(x, EDGES)
-    # One row for all edges, too few rows and too many would be broadcast, or read beyond.
+    # Without a check, a wrong number of rows would be broadcast, or read beyond the end.
     for wrong in (edge_attr[:, :1], edge_attr[:1], edge_attr[:4], torch.cat([edge_attr] * 2)):
         for model in (gine, GINE(FEATURES, BONDS, CLASSES).double()):
             with pytest.raises(InputError, match=r"edge_attr: expected \[5 edges, 2\], got \["):
@@ -258,7 +258,7 @@ def test_impossible_settings_are_refused(options: dict[str, object], message: st
         GIN(FEATURES, CLASSES, b=2)
 
 
-def test_one_node_alone_can_be_learned_from() -> None:
+def test_a_single_node_can_be_trained_on() -> None:
     model = GIN(FEATURES, CLASSES, 8, norm="batch")
     model(torch.ones(1, FEATURES), EDGES[:, :0]).sum().backward()
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)

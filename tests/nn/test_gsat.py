@@ -71,18 +71,18 @@ def test_information_loss_is_the_papers_cross_entropy_against_one_minus_r() -> N
     expected = 2 * np.mean(-0.3 * np.log(a) - 0.7 * np.log(1 - a))
     assert np.isclose(model.information_loss(scores).item(), expected)
     assert model.information_loss(scores[:0]) == 0
-    # The pull on a large score is exact, too.
+    # The gradient at a large score is exact as well.
     (pull,) = torch.autograd.grad(model.information_loss(40 * scores), scores)
     np.testing.assert_allclose(pull, 2 / 3 * 40 * np.array([-0.3, 0.2, 0.7]), rtol=1e-6)
 
 
 def test_temperature_falls_linearly_and_sharpens_attention() -> None:
     model = GSAT(3, 2)
-    found = []
+    temperatures = []
     for progress in (0, 0.5, 1, 2):
         model.anneal(progress)
-        found.append(model.temperature)
-    assert np.allclose(found, [1, 0.55, 0.1, 0.1])
+        temperatures.append(model.temperature)
+    assert np.allclose(temperatures, [1, 0.55, 0.1, 0.1])
     sharp = torch.cat([model.attend(X, EDGES).attention[4:] for _ in range(50)])
     model.anneal(0)
     soft = torch.cat([model.attend(X, EDGES).attention[4:] for _ in range(50)])

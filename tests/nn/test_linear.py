@@ -1,4 +1,4 @@
-"""What a B-cos network with B = 1, which is linear, can see: docs/results.md counts on it."""
+"""What a B-cos network with B = 1, which is linear, can see: docs/results.md relies on it."""
 
 import networkx as nx
 import numpy as np
@@ -32,7 +32,7 @@ def graph(smiles: str, hydrogens: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def gap(b: float, edges: str, hydrogens: bool, seed: int) -> float:
-    """How far the logits of the two isomers are from each other, by their size."""
+    """Return the difference of the logits of the two isomers, relative to their size."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = BcosGINE(len(ELEMENTS), len(BONDS), 9, 16, 4, b=b, edges=edges).double()
@@ -49,20 +49,20 @@ def gap(b: float, edges: str, hydrogens: bool, seed: int) -> float:
 @pytest.mark.parametrize("edges", ["additive", "multiplicative"])
 @pytest.mark.parametrize("seed", range(3))
 def test_with_hydrogens_a_linear_network_cannot_tell_ortho_from_para(edges: str, seed: int) -> None:
-    """A chlorine and a hydrogen are leaves alike, so that each chlorine adds by its place alone."""
+    """Chlorine and hydrogen are both leaves, so a chlorine's part depends on its position only."""
     assert gap(1, edges, hydrogens=True, seed=seed) < 1e-12
     assert gap(2, edges, hydrogens=True, seed=seed) > 1e-6
     assert gap(1, edges, hydrogens=False, seed=seed) > 1e-6
 
 
-def test_walks_are_counted_as_networkx_has_them(reference_root: object) -> None:
+def test_walks_are_counted_as_networkx_counts_them(reference_root: object) -> None:
     dataset = BA2Motif(str(reference_root))
     counts = walk_counts(dataset)
     for i in (0, 17):
         data = dataset[i]
         whole = nx.DiGraph(data.edge_index.T.tolist())
         adjacency = nx.to_numpy_array(whole, nodelist=range(data.num_nodes))
-        wanted = [
+        expected = [
             data.x.numpy().T @ np.linalg.matrix_power(adjacency, k).sum(axis=1) for k in range(5)
         ]
-        assert counts[i] == pytest.approx(np.concatenate(wanted))
+        assert counts[i] == pytest.approx(np.concatenate(expected))

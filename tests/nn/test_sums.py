@@ -10,7 +10,7 @@ from graphxai_data.nn.sums import Edges, Members, sum_per_graph
 
 @st.composite
 def edge_lists(draw: st.DrawFn) -> tuple[torch.Tensor, int]:
-    """Any edges: unsorted, repeated, directed, loops, nodes without any."""
+    """Draw any edges: unsorted, repeated, directed, loops, nodes without edges."""
     nodes = draw(st.integers(1, 7))
     ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1))
     pairs = draw(st.lists(ends, max_size=20))
@@ -26,17 +26,17 @@ def test_sums_and_their_gradients_are_those_of_plain_loops(
     draws = np.random.default_rng(seed)
     h = torch.from_numpy(draws.normal(size=(nodes, width))).requires_grad_()
     messages = torch.from_numpy(draws.normal(size=(edge_index.shape[1], width))).requires_grad_()
-    wanted_sum, wanted_scatter = np.zeros((nodes, width)), np.zeros((nodes, width))
+    neighbour_sum, message_sum = np.zeros((nodes, width)), np.zeros((nodes, width))
     for k, (source, target) in enumerate(edge_index.T.tolist()):
-        wanted_sum[target] += h[source].detach().numpy()
-        wanted_scatter[target] += messages[k].detach().numpy()
+        neighbour_sum[target] += h[source].detach().numpy()
+        message_sum[target] += messages[k].detach().numpy()
     edges = Edges(edge_index, nodes)
     own_weight = torch.tensor(draws.normal(), dtype=torch.float64).requires_grad_()
     for weight in (own_weight, 1.0):
-        found = edges.sum_with_neighbours(h, weight).detach()
-        wanted = wanted_sum + torch.as_tensor(weight).item() * h.detach().numpy()
-        np.testing.assert_allclose(found, wanted, atol=1e-12)
-    np.testing.assert_allclose(edges.sum_at_targets(messages).detach(), wanted_scatter, atol=1e-12)
+        total = edges.sum_with_neighbours(h, weight).detach()
+        expected = neighbour_sum + torch.as_tensor(weight).item() * h.detach().numpy()
+        np.testing.assert_allclose(total, expected, atol=1e-12)
+    np.testing.assert_allclose(edges.sum_at_targets(messages).detach(), message_sum, atol=1e-12)
     assert torch.equal(edges.at_sources(h), h[edge_index[0]])
     assert torch.equal(edges.at_targets(h), h[edge_index[1]])
     if width and len(messages):
@@ -67,12 +67,12 @@ def test_graphs_without_nodes_have_the_sum_zero() -> None:
 
 
 @pytest.mark.parametrize("edge_index", [[[0, 3], [1, 1]], [[0, 1], [1, -1]]])
-def test_edges_to_nodes_that_are_not_there_are_refused(edge_index: list[list[int]]) -> None:
+def test_edges_to_missing_nodes_are_refused(edge_index: list[list[int]]) -> None:
     with pytest.raises(InputError, match="edge_index: expected nodes 0 to 2, got"):
         Edges(torch.tensor(edge_index), 3)
 
 
-def test_edges_of_another_form_are_refused() -> None:
+def test_edges_of_another_shape_are_refused() -> None:
     with pytest.raises(InputError, match=r"edge_index: expected \[2, edges\], got \[3, 1\]"):
         Edges(torch.zeros((3, 1), dtype=torch.int64), 3)
 

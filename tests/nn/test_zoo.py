@@ -21,12 +21,12 @@ TABLES = tomllib.loads(Path(zoo.__file__).with_name("zoo.toml").read_text(encodi
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_every_configuration_makes_a_model(configuration: str, model: str, generator: str) -> None:
     settings = Settings.named(model, generator, configuration)
-    made = make_model(model, settings.architecture, in_features=5, edge_features=3, classes=4)
+    network = make_model(model, settings.architecture, in_features=5, edge_features=3, classes=4)
     x, edges = torch.ones(2, 5), torch.tensor([[0, 1], [1, 0]])
-    assert made(x, edges, torch.ones(2, 3)).shape == (1, 4)
+    assert network(x, edges, torch.ones(2, 3)).shape == (1, 4)
 
 
-def test_the_tables_hold_no_name_that_nothing_reads() -> None:
+def test_the_tables_have_no_unknown_names() -> None:
     assert set(TABLES) == set(CONFIGURATIONS)
     for tables in TABLES.values():
         assert set(tables) <= {"all", *MODELS}
@@ -37,32 +37,38 @@ def test_the_tables_hold_no_name_that_nothing_reads() -> None:
 
 def test_the_papers_tables_are_those_of_its_appendix() -> None:
     bcos_gin = Settings.named("bcos-gin", "ba2motif", "paper")
-    made = make_model("bcos-gin", bcos_gin.architecture, in_features=7, edge_features=0, classes=2)
-    assert isinstance(made, BcosGIN)
-    assert made.widths == [7, 64, 64, 64]
-    assert [type(layer).__name__ for layer in made.readout] == ["BcosLinear"] * 3
-    assert {layer.b for layer in made.readout} == {2.0}
-    assert made.dropout.p == 0
-    assert made.logit_bias == 0
+    network = make_model(
+        "bcos-gin", bcos_gin.architecture, in_features=7, edge_features=0, classes=2
+    )
+    assert isinstance(network, BcosGIN)
+    assert network.widths == [7, 64, 64, 64]
+    assert [type(layer).__name__ for layer in network.readout] == ["BcosLinear"] * 3
+    assert {layer.b for layer in network.readout} == {2.0}
+    assert network.dropout.p == 0
+    assert network.logit_bias == 0
 
     gine = Settings.named("bcos-gine", "dihalo", "paper")
-    made = make_model("bcos-gine", gine.architecture, in_features=8, edge_features=4, classes=9)
-    assert isinstance(made, BcosGINE)
-    assert made.widths == [8, 128, 128, 128, 128]
-    assert len(made.readout) == 2
-    assert made.dropout.p == 0.5
-    assert type(made.edges[0]).__name__ == "_Additive"
+    network = make_model("bcos-gine", gine.architecture, in_features=8, edge_features=4, classes=9)
+    assert isinstance(network, BcosGINE)
+    assert network.widths == [8, 128, 128, 128, 128]
+    assert len(network.readout) == 2
+    assert network.dropout.p == 0.5
+    assert type(network.edges[0]).__name__ == "_Additive"
 
     gsat = Settings.named("gsat", "ba2motif", "paper")
-    made = make_model("gsat", gsat.architecture, in_features=7, edge_features=0, classes=2)
-    assert isinstance(made, GSAT)
-    assert (len(made.backbone.updates), made.prior, made.information) == (4, 0.7, 1.0)
-    assert list(made.temperatures) == [1.0, 0.1]
-    assert [layer.out_features for layer in made.classifier if hasattr(layer, "out_features")] == [
+    network = make_model("gsat", gsat.architecture, in_features=7, edge_features=0, classes=2)
+    assert isinstance(network, GSAT)
+    assert (len(network.backbone.updates), network.prior, network.information) == (4, 0.7, 1.0)
+    assert list(network.temperatures) == [1.0, 0.1]
+    assert [
+        layer.out_features for layer in network.classifier if hasattr(layer, "out_features")
+    ] == [
         32,
         2,
     ]
-    assert [layer.out_features for layer in made.attention if hasattr(layer, "out_features")] == [
+    assert [
+        layer.out_features for layer in network.attention if hasattr(layer, "out_features")
+    ] == [
         64,
         64,
         1,
@@ -127,6 +133,6 @@ def test_models_that_need_edge_features_are_refused_without() -> None:
         make_model("gin", {"in_feature": 3}, in_features=3, edge_features=0, classes=2)
     with pytest.raises(InputError, match="b: expected a finite number"):
         make_model("bcos-gin", {"b": "much"}, in_features=3, edge_features=0, classes=2)
-    made = make_model("gin", {}, in_features=3, edge_features=2, classes=2, level="node")
-    assert isinstance(made, GIN)
-    assert made.level == "node"
+    network = make_model("gin", {}, in_features=3, edge_features=2, classes=2, level="node")
+    assert isinstance(network, GIN)
+    assert network.level == "node"

@@ -1,4 +1,4 @@
-"""The price on evidence: what is paid for is what an explanation shows."""
+"""The sparsity penalty: it penalises the contributions that an explanation shows."""
 
 from pathlib import Path
 from typing import Any
@@ -34,36 +34,36 @@ def model_for(batch: Any, edges: str) -> BcosGINE:
 @pytest.mark.parametrize("edges", ["additive", "multiplicative"])
 def test_evidence_is_the_sum_of_what_explanations_show(edges: str, batch: Any) -> None:
     model = model_for(batch, edges)
-    shown = []
+    totals = []
     with torch.random.fork_rng():
         torch.manual_seed(0)
         for _ in range(30):
             logits, total = evidence(model, batch)
-            shown.append(total.item())
+            totals.append(total.item())
     torch.testing.assert_close(
         logits, model(batch.x, batch.edge_index, batch.edge_attr, batch.batch)
     )
-    # Of every graph the label counts with 1/2 + 1/18, every other class with 1/18: whatever was
-    # drawn lies between the least and the most, and the mean of many draws near the expected.
-    of_class = torch.stack([held(model, batch, c) for c in range(9)])  # [classes, graphs]
-    of_label = of_class.gather(0, batch.y.unsqueeze(0)).squeeze(0)
-    expected = (of_label / 2 + of_class.mean(dim=0) / 2).mean().item()
-    assert sum(shown) / 30 == pytest.approx(expected, rel=0.1)
-    assert of_class.min(0).values.mean() <= min(shown)
-    assert max(shown) <= of_class.max(0).values.mean()
+    # The label is drawn with probability 1/2 + 1/18, every other class with 1/18: each value lies
+    # between the least and the most of all classes, and the mean of many is near the expectation.
+    per_class = torch.stack([magnitudes(model, batch, c) for c in range(9)])  # [classes, graphs]
+    label_magnitudes = per_class.gather(0, batch.y.unsqueeze(0)).squeeze(0)
+    expected = (label_magnitudes / 2 + per_class.mean(dim=0) / 2).mean().item()
+    assert sum(totals) / 30 == pytest.approx(expected, rel=0.1)
+    assert per_class.min(0).values.mean() <= min(totals)
+    assert max(totals) <= per_class.max(0).values.mean()
 
 
-def held(model: BcosGINE, batch: Any, target: int) -> torch.Tensor:
-    """[graphs] magnitudes of a map summed, of nodes and, if they have any, of edges."""
-    found = explain(model, batch, target)
-    sums = torch.zeros(batch.num_graphs).index_add(0, batch.batch, found.node_scores.abs())
-    if found.edge_scores is not None:
+def magnitudes(model: BcosGINE, batch: Any, target: int) -> torch.Tensor:
+    """Return [graphs] the summed magnitudes of a map: of nodes and, if it has any, of edges."""
+    explanation = explain(model, batch, target)
+    sums = torch.zeros(batch.num_graphs).index_add(0, batch.batch, explanation.node_scores.abs())
+    if explanation.edge_scores is not None:
         owner = batch.batch[batch.edge_index[0]]
-        sums = sums.index_add(0, owner, found.edge_scores.abs())
+        sums = sums.index_add(0, owner, explanation.edge_scores.abs())
     return sums
 
 
-def test_a_price_is_added_to_the_objective(batch: Any) -> None:
+def test_the_penalty_is_added_to_the_objective(batch: Any) -> None:
     model = model_for(batch, "multiplicative")
     with torch.random.fork_rng():
         torch.manual_seed(1)
@@ -78,7 +78,7 @@ def test_a_price_is_added_to_the_objective(batch: Any) -> None:
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
 
 
-def test_what_costs_more_is_used_less(small_root: Path, tmp_path: Path) -> None:
+def test_a_penalty_makes_contributions_smaller(small_root: Path, tmp_path: Path) -> None:
     dataset = GraphXAIDataset(small_root, "ba2motif")
     whole = next(iter(BatchLoader(dataset, len(dataset))))
     used = []
@@ -92,7 +92,9 @@ def test_what_costs_more_is_used_less(small_root: Path, tmp_path: Path) -> None:
     assert used[1] < 0.7 * used[0]
 
 
-def test_a_training_at_a_price_goes_on_after_a_stop(small_root: Path, tmp_path: Path) -> None:
+def test_a_training_with_a_penalty_resumes_with_the_same_result(
+    small_root: Path, tmp_path: Path
+) -> None:
     dataset, changes = GraphXAIDataset(small_root, "ba2motif"), {**SMALL, "evidence_cost": 0.1}
     train(dataset, out=tmp_path / "whole", changes=changes)
 
@@ -110,7 +112,9 @@ def test_a_training_at_a_price_goes_on_after_a_stop(small_root: Path, tmp_path: 
     assert whole == stopped
 
 
-def test_a_comparison_refuses_a_price_before_any_training(small_root: Path, tmp_path: Path) -> None:
+def test_a_comparison_refuses_a_penalty_before_any_training(
+    small_root: Path, tmp_path: Path
+) -> None:
     changes = {**SMALL, "evidence_cost": 0.1}
     with pytest.raises(InputError, match="evidence_cost: expected 0 for 'gin'"):
         compare(GraphXAIDataset(small_root, "ba2motif"), seeds=[0], out=tmp_path, changes=changes)
@@ -126,7 +130,7 @@ def test_a_comparison_refuses_a_price_before_any_training(small_root: Path, tmp_
         ("ba2motif", "bcos-gin", float("nan"), "evidence_cost: expected"),
     ],
 )
-def test_a_price_that_makes_no_sense_is_refused_before_anything_is_written(
+def test_an_impossible_penalty_is_refused_before_anything_is_written(
     name: str, model: str, cost: float, message: str, small_root: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message):

@@ -62,7 +62,7 @@ class StopHereError(Exception):
 
 @pytest.mark.parametrize("model", ["bcos-gin", "gsat"])
 @pytest.mark.parametrize("schedule", ["plateau", "cosine"])
-def test_a_stopped_training_goes_on_with_the_same_result(
+def test_a_stopped_training_resumes_with_the_same_result(
     model: str, schedule: str, dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     changes = {**SMALL, "epochs": 6, "schedule": schedule, "rate_patience": 1}
@@ -86,7 +86,7 @@ def test_a_stopped_training_goes_on_with_the_same_result(
     assert parts == whole
 
 
-def test_a_killed_training_goes_on_with_the_same_result(small_root: Path, tmp_path: Path) -> None:
+def test_a_killed_training_resumes_with_the_same_result(small_root: Path, tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
@@ -128,7 +128,7 @@ def test_a_finished_training_is_kept(dataset: GraphXAIDataset, tmp_path: Path) -
     assert json.loads(lines[0])["valid"].keys() == {"loss", "accuracy", "f1", "roc_auc"}
 
 
-def test_test_graphs_are_looked_at_only_once_at_the_end(
+def test_test_graphs_are_used_only_once_at_the_end(
     dataset: GraphXAIDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[set[int]] = []
@@ -149,7 +149,7 @@ def test_test_graphs_are_looked_at_only_once_at_the_end(
     assert looked_at == [{1}, {1}, {1}, {2}]
 
 
-def test_the_card_has_the_scores_of_the_weights_beside_it(
+def test_the_card_has_the_scores_of_the_saved_weights(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     _, card = train(dataset, "gin", out=tmp_path, changes={**SMALL, "epochs": 8})
@@ -157,8 +157,8 @@ def test_the_card_has_the_scores_of_the_weights_beside_it(
     rows = dataset.get_idx_split()
     for split in ("valid", "test"):
         loader = train_module.BatchLoader(dataset[rows[split]], 1)
-        found = predictive_scores(model, loader, "ce", torch.device("cpu"))
-        assert found == pytest.approx(card.scores[split], abs=1e-5)
+        scores = predictive_scores(model, loader, "ce", torch.device("cpu"))
+        assert scores == pytest.approx(card.scores[split], abs=1e-5)
     assert card.data.content_sha256 == dataset.manifest.content_sha256
 
 
@@ -195,7 +195,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_best_weights(
     assert card.complete
 
 
-def test_a_loss_that_is_not_finite_at_once_leaves_nothing(
+def test_a_loss_that_is_not_finite_in_the_first_epoch_leaves_nothing(
     dataset: GraphXAIDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = train_module.training_loss
@@ -206,7 +206,7 @@ def test_a_loss_that_is_not_finite_at_once_leaves_nothing(
     assert not list((tmp_path / "gin-ba2motif" / "seed-0").iterdir())
 
 
-def test_another_training_in_the_same_place_is_refused_unless_forced(
+def test_another_training_in_the_same_folder_is_refused_unless_forced(
     small_root: Path, dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     train(dataset, "gin", out=tmp_path, changes=SMALL)
@@ -244,7 +244,7 @@ def test_weights_that_diverge_in_the_last_step_are_never_the_best(
     assert not list((tmp_path / "gin-ba2motif" / "seed-0").iterdir())
 
 
-def test_a_training_goes_on_only_under_the_conditions_it_was_begun_under(
+def test_a_training_resumes_only_under_the_same_conditions(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     def stop(done: int, total: int, what: str) -> None:
@@ -263,7 +263,7 @@ def test_a_training_goes_on_only_under_the_conditions_it_was_begun_under(
     train(dataset, "gin", out=tmp_path, changes=SMALL)
 
 
-def test_two_trainings_in_one_place_at_once_are_refused(
+def test_two_trainings_in_one_folder_at_once_are_refused(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     def again(done: int, total: int, what: str) -> None:
@@ -274,7 +274,7 @@ def test_two_trainings_in_one_place_at_once_are_refused(
     train(dataset, "gin", out=tmp_path, changes=SMALL, progress=again)
 
 
-def test_a_place_that_cannot_be_written_to_is_named(
+def test_a_folder_that_cannot_be_written_to_is_named(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -317,7 +317,7 @@ def test_graphs_without_nodes_are_named(dataset: GraphXAIDataset, tmp_path: Path
         train(dataset, "gin", out=tmp_path, changes=SMALL)
 
 
-def test_graphs_without_edges_and_nodes_without_features_can_be_learned_from(
+def test_graphs_without_edges_and_nodes_without_features_can_be_trained_on(
     dataset: GraphXAIDataset, tmp_path: Path
 ) -> None:
     dataset._data.x[::3] = 0
@@ -327,7 +327,7 @@ def test_graphs_without_edges_and_nodes_without_features_can_be_learned_from(
         assert math.isfinite(card.scores["test"]["loss"])
 
 
-def test_only_whole_datasets_are_trained_on(small_root: Path, tmp_path: Path) -> None:
+def test_only_whole_datasets_can_be_trained_on(small_root: Path, tmp_path: Path) -> None:
     part = GraphXAIDataset(small_root, "ba2motif", split="train")
     with pytest.raises(InputError, match="only split 'train' is loaded"):
         train(part, "gin", out=tmp_path)
@@ -350,37 +350,37 @@ def settings(**changes: object) -> Training:
     return Settings.named("gin", "ba2motif", "paper", changes).training
 
 
-def test_of_equally_good_epochs_the_first_is_best() -> None:
+def test_the_first_of_equally_good_epochs_is_best() -> None:
     for select in ("loss", "accuracy"):
-        chosen = settings(select=select)
-        assert best_epoch(chosen, history(0.5, 0.2, 0.3, 0.2)) == 1
+        training = settings(select=select)
+        assert best_epoch(training, history(0.5, 0.2, 0.3, 0.2)) == 1
 
 
 def test_training_ends_after_its_patience_or_its_epochs() -> None:
-    chosen = settings(stop_patience=2, epochs=5)
-    assert not is_over(chosen, [])
-    assert not is_over(chosen, history(0.2, 0.3))
-    assert is_over(chosen, history(0.2, 0.3, 0.2))
-    assert is_over(chosen, history(0.5, 0.4, 0.3, 0.2, 0.1))
+    training = settings(stop_patience=2, epochs=5)
+    assert not is_over(training, [])
+    assert not is_over(training, history(0.2, 0.3))
+    assert is_over(training, history(0.2, 0.3, 0.2))
+    assert is_over(training, history(0.5, 0.4, 0.3, 0.2, 0.1))
 
 
 def test_the_plateau_schedule_is_torchs() -> None:
     losses = [0.9, 0.8, 0.85, 0.8, 0.81, 0.79, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.2]
-    chosen = settings(select="loss", rate_patience=2, learning_rate=1e-3, minimum_rate=2e-4)
+    training = settings(select="loss", rate_patience=2, learning_rate=1e-3, minimum_rate=2e-4)
     optimiser = torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=1e-3)
     peer = torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimiser, factor=0.5, patience=2, min_lr=2e-4, threshold=0.0
     )
     for i, loss in enumerate(losses):
-        rate = learning_rate(chosen, history(*losses[:i]), float(i))
+        rate = learning_rate(training, history(*losses[:i]), float(i))
         assert rate == pytest.approx(optimiser.param_groups[0]["lr"])
         peer.step(loss)
     assert rate == 2e-4
 
 
 def test_the_cosine_schedule_rises_and_falls() -> None:
-    chosen = settings(schedule="cosine", epochs=40, learning_rate=1e-2)
-    rates = [learning_rate(chosen, [], done / 10) for done in range(400)]
+    training = settings(schedule="cosine", epochs=40, learning_rate=1e-2)
+    rates = [learning_rate(training, [], done / 10) for done in range(400)]
     assert rates[0] == pytest.approx(1e-4)
     top = rates.index(max(rates))
     assert top == 20
