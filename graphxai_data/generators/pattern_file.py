@@ -30,7 +30,7 @@ def read_lists(source: Source) -> list[list[Any]]:
                     raise ValueError("compressed; torch never compresses its files")
         content = torch.load(source.path, map_location="cpu", weights_only=True)
     except Exception as error:
-        # torch raises errors of many types; for a pickle of anything but tensors, too.
+        # torch raises errors of many types, also for a pickle of anything but tensors.
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(
             f"{source.path}: cannot be read ({reason[0][:200]}); {_EXPECTED}"

@@ -27,14 +27,14 @@ def test_a_graph_is_drawn_with_its_rationale(dataset: GraphXAIDataset) -> None:
     assert figure._repr_svg_().startswith("<?xml")  # type: ignore[attr-defined]
 
 
-def test_an_explanation_is_drawn_beside_the_rationale(dataset: GraphXAIDataset) -> None:
-    found = explain(model_for(dataset), dataset[3])
-    assert found.target is not None
-    titles = [axes.get_title() for axes in found.draw().axes]
-    assert titles == ["rationale", f"for class {int(found.target[0])}"]
+def test_an_explanation_is_drawn_next_to_the_rationale(dataset: GraphXAIDataset) -> None:
+    explanation = explain(model_for(dataset), dataset[3])
+    assert explanation.target is not None
+    titles = [axes.get_title() for axes in explanation.draw().axes]
+    assert titles == ["rationale", f"for class {int(explanation.target[0])}"]
 
 
-def test_of_a_batch_the_graph_asked_for_is_drawn(dataset: GraphXAIDataset) -> None:
+def test_one_graph_of_a_batch_is_drawn(dataset: GraphXAIDataset) -> None:
     batch = next(iter(BatchLoader(dataset, 4)))
     model = model_for(dataset)
     one, of_batch = explain(model, dataset[2]).draw(), explain(model, batch).draw(2)
@@ -64,7 +64,7 @@ def test_drawing_does_not_touch_the_style_of_matplotlib(dataset: GraphXAIDataset
     assert dict(mpl.rcParams) == before
 
 
-def test_what_has_no_rationale_is_drawn_all_the_same(dataset: GraphXAIDataset) -> None:
+def test_a_graph_without_rationale_is_drawn(dataset: GraphXAIDataset) -> None:
     graph = dataset[0].clone()
     del graph["node_mask"]
     titles = [axes.get_title() for axes in explain(model_for(dataset), graph).draw().axes]

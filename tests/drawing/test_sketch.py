@@ -26,13 +26,13 @@ def test_any_graph_fits_the_square_and_looks_the_same_twice(
 ) -> None:
     nodes, pairs = drawn
     edge_index = both_ways([(a, b) for a, b in pairs if a != b])
-    found = sketch(edge_index, nodes)
-    assert found.places.shape == (nodes, 2)
-    assert np.isfinite(found.places).all()
-    assert (found.places >= 0).all()
-    assert (found.places <= SIDE).all()
-    assert {tuple(e) for e in found.edges.tolist()} == {(a, b) for a, b in edge_index.T if a < b}
-    assert np.array_equal(sketch(edge_index, nodes).places, found.places)
+    layout = sketch(edge_index, nodes)
+    assert layout.places.shape == (nodes, 2)
+    assert np.isfinite(layout.places).all()
+    assert (layout.places >= 0).all()
+    assert (layout.places <= SIDE).all()
+    assert {tuple(e) for e in layout.edges.tolist()} == {(a, b) for a, b in edge_index.T if a < b}
+    assert np.array_equal(sketch(edge_index, nodes).places, layout.places)
 
 
 def test_a_path_is_drawn_nearly_straight_and_a_ring_nearly_round() -> None:
@@ -47,10 +47,10 @@ def test_a_path_is_drawn_nearly_straight_and_a_ring_nearly_round() -> None:
 
 def stress(places: np.ndarray, graph: nx.Graph) -> float:
     """Kamada and Kawai's energy, at the best scale."""
-    wanted = np.array(nx.floyd_warshall_numpy(graph))
-    found = np.linalg.norm(places[:, None] - places[None], axis=2)
+    expected = np.array(nx.floyd_warshall_numpy(graph))
+    distance = np.linalg.norm(places[:, None] - places[None], axis=2)
     above = np.triu_indices(len(places), 1)
-    ratio = found[above] / wanted[above]
+    ratio = distance[above] / expected[above]
     scale = ratio.sum() / (ratio**2).sum()
     return float(((scale * ratio - 1) ** 2).sum())
 
@@ -70,26 +70,28 @@ def test_a_layout_is_as_good_as_that_of_networkx(graph: nx.Graph) -> None:
 def test_a_molecule_has_its_elements_bonds_and_drawing() -> None:
     # Acetic acid, hydrogens left out, atoms as the SMILES has them.
     edges = both_ways([(0, 1), (1, 2), (1, 3)])
-    found = sketch(edges, 4, "CC(=O)O", None, with_svg=True)
-    assert found.labels == ["", "", "O", "O"]
-    order = {tuple(e): o for e, o in zip(found.edges.tolist(), found.orders.tolist(), strict=True)}
+    layout = sketch(edges, 4, "CC(=O)O", None, with_svg=True)
+    assert layout.labels == ["", "", "O", "O"]
+    order = {
+        tuple(e): o for e, o in zip(layout.edges.tolist(), layout.orders.tolist(), strict=True)
+    }
     assert order == {(0, 1): 1, (1, 2): 2, (1, 3): 1}
-    assert "bond-1" in found.svg
-    assert "#000000" not in found.svg
-    assert "<rect" not in found.svg  # no background
+    assert "bond-1" in layout.svg
+    assert "#000000" not in layout.svg
+    assert "<rect" not in layout.svg  # no background
 
 
 def test_hydrogens_are_placed_where_they_are_nodes() -> None:
     # Water: the second and third atom are the hydrogens that RDKit adds.
-    found = sketch(both_ways([(0, 1), (0, 2)]), 3, "O", np.array([0, 1, 2]))
-    assert found.labels == ["O", "H", "H"]
-    assert len({tuple(place) for place in found.places.tolist()}) == 3
+    layout = sketch(both_ways([(0, 1), (0, 2)]), 3, "O", np.array([0, 1, 2]))
+    assert layout.labels == ["O", "H", "H"]
+    assert len({tuple(place) for place in layout.places.tolist()}) == 3
 
 
 def test_text_that_is_no_molecule_is_drawn_as_a_graph() -> None:
-    found = sketch(both_ways([(0, 1)]), 2, "no molecule")
-    assert found.labels == ["", ""]
-    assert np.isfinite(found.places).all()
+    layout = sketch(both_ways([(0, 1)]), 2, "no molecule")
+    assert layout.labels == ["", ""]
+    assert np.isfinite(layout.places).all()
 
 
 def test_one_direction_of_an_edge_is_enough() -> None:

@@ -69,15 +69,15 @@ def test_info_draws_one_graph_and_says_what_it_is(cli: Cli, small_build: Path) -
 def test_info_gives_one_graph_to_machines(cli: Cli, small_build: Path) -> None:
     import json
 
-    found = json.loads(cli("info", small_build, "--graph", 3, "--json").stdout)
+    shown = json.loads(cli("info", small_build, "--graph", 3, "--json").stdout)
     record = graphs_of(small_build)[3]
-    assert found["edge_index"] == record.edge_index.tolist()
-    assert found["rationale"] == np.flatnonzero(record.rationale).tolist()
-    assert found["class"] in ("house", "cycle")
+    assert shown["edge_index"] == record.edge_index.tolist()
+    assert shown["rationale"] == np.flatnonzero(record.rationale).tolist()
+    assert shown["class"] in ("house", "cycle")
 
 
 @pytest.mark.parametrize("graph", [-1, 40])
-def test_info_refuses_a_graph_that_is_not_there(cli: Cli, small_build: Path, graph: int) -> None:
+def test_info_refuses_a_graph_that_does_not_exist(cli: Cli, small_build: Path, graph: int) -> None:
     result = cli("info", small_build, f"--graph={graph}")
     assert result.exit_code == 2
     assert f"--graph: expected a whole number from 0 to 39, got {graph}" in result.stderr

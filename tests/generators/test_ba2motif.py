@@ -58,7 +58,7 @@ def test_networkx_confirms_every_graph(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_check_and_prove_agree_that_all_is_well(name: str) -> None:
+def test_check_and_proof_find_no_problems(name: str) -> None:
     recipe = Recipe.load(name)
     columns = ba2motif.generate(recipe.params, make_plan(recipe, 3, 60), 3)
     assert check_columns(columns, ba2motif.schema(recipe.params)) == []
@@ -100,9 +100,9 @@ def test_attachment_is_exactly_preferential() -> None:
     draws = 40_000
     words = rng_for(0, "test").words(5 * draws).reshape(draws, 5)
     parents = ba2motif._preferential_parents(words)[:, 1:]
-    found = Counter(map(tuple, parents.tolist()))
-    assert found.keys() == expected.keys()
-    chi_square = sum((found[k] - draws * p) ** 2 / (draws * p) for k, p in expected.items())
+    counts = Counter(map(tuple, parents.tolist()))
+    assert counts.keys() == expected.keys()
+    chi_square = sum((counts[k] - draws * p) ** 2 / (draws * p) for k, p in expected.items())
     assert chi_square < 50  # 99.9 % quantile with at most 23 degrees of freedom
 
 
@@ -189,7 +189,7 @@ def test_twins_have_their_base_and_its_colours_in_common() -> None:
             assert nx.is_isomorphic(bases[0], other, node_match=lambda a, b: a == b)
 
 
-def test_motifs_that_may_be_twins_have_the_same_degree_at_every_node() -> None:
+def test_motifs_of_twins_have_the_same_degree_at_every_node() -> None:
     house, k23 = (nx.Graph(MOTIFS[name]).degree for name in ("house", "k23"))
     assert [house[i] for i in range(5)] == [k23[i] for i in range(5)] == [3, 3, 2, 2, 2]
 
@@ -199,7 +199,7 @@ def _changed(record: GraphRecord, **changes: object) -> GraphRecord:
     return GraphRecord(**(fields | changes))
 
 
-def test_prove_notices_a_wrong_label_mask_or_feature() -> None:
+def test_the_proof_notices_a_wrong_label_mask_or_feature() -> None:
     prover = ba2motif.Prover(Recipe.load("ba2motif").params)
     record = _records("ba2motif", 1)[0]
     assert prover.problems(record) == []

@@ -62,7 +62,7 @@ def test_classes_are_halogen_times_position() -> None:
 
 @pytest.mark.parametrize("position", ["ortho", "meta", "para"])
 def test_places_on_the_ring_are_all_that_differ_by_symmetry(position: str) -> None:
-    # Independent of the table: all pairs of positions, told apart by RDKit's canonical SMILES.
+    # Independent of the table: all pairs of positions, distinguished by RDKit's canonical SMILES.
     distance = {"ortho": 1, "meta": 2, "para": 3}[position]
     different = set()
     for one in range(2, 7):
@@ -88,7 +88,7 @@ def test_every_place_on_the_ring_is_equally_likely() -> None:
                 n.GetIdx() not in rationale for n in molecule.GetAtomWithIdx(atom).GetNeighbors()
             )
         )
-        # How far the halogens are from the carbon that carries the graft tells the place.
+        # The distances of the halogens to the attached carbon identify their places.
         distances = Chem.GetDistanceMatrix(molecule)[anchor]
         halogens = [a for a in rationale if molecule.GetAtomWithIdx(a).GetSymbol() in HALOGENS]
         position = ("ortho", "meta", "para")[record.y % 3]
@@ -124,7 +124,7 @@ def test_node_order_gives_nothing_away() -> None:
     assert abs(positions.mean() - 0.5) < 4 * 0.3 / np.sqrt(len(positions))
 
 
-def test_matched_molecules_differ_in_the_ring_alone() -> None:
+def test_matched_molecules_differ_only_in_the_ring() -> None:
     records = _records("dihalo-nonet", 27)
     for first in range(0, 27, 9):
         nine = records[first : first + 9]
@@ -133,7 +133,7 @@ def test_matched_molecules_differ_in_the_ring_alone() -> None:
         stripped = {
             Chem.CanonSmiles(r.meta["smiles"].replace("Cl", "F").replace("Br", "F")) for r in nine
         }
-        # Without the difference between halogens the three positions remain.
+        # If all halogens are replaced by one, the three positions remain.
         assert len(stripped) == 3
         shapes = {tuple(sorted(np.bincount(r.edge_index[0]).tolist())) for r in nine}
         assert len(shapes) == 1
@@ -253,7 +253,7 @@ def test_check_notices_a_wrong_position() -> None:
 
 
 def _shortcuts(name: str, graphs: int, halogens: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Counts that see no structure: atoms, bonds, degrees, rings, |V|, |E|."""
+    """Return counts without structure: atoms, bonds, degrees, rings, |V|, |E|."""
     atoms = Recipe.load(name).params.atoms
     rows, labels = [], []
     for record in _records(name, graphs, seed=1):
@@ -278,9 +278,7 @@ def _shortcuts(name: str, graphs: int, halogens: bool) -> tuple[np.ndarray, np.n
         ("dihalo-decoy", True, 1 / 9),
     ],
 )
-def test_counting_gives_no_more_than_the_halogen_away(
-    name: str, halogens: bool, chance: float
-) -> None:
+def test_atom_counts_give_only_the_halogen_away(name: str, halogens: bool, chance: float) -> None:
     graphs = 1800
     features, labels = _shortcuts(name, graphs, halogens)
     noise = 4 * np.sqrt(chance * (1 - chance) / graphs)
@@ -292,7 +290,7 @@ def test_counting_gives_no_more_than_the_halogen_away(
 
 
 def _closeness_to_halogens(record: GraphRecord, atoms: tuple[str, ...]) -> float:
-    """Jaccard@8 of the rule "near a halogen, carbon first", which looks at no class and no ring."""
+    """Return Jaccard@8 of the rule "near a halogen, carbon first", which ignores class and rings."""
     elements = np.array(atoms)[record.x.argmax(axis=1)]
     edges = np.ones(record.edge_index.shape[1])
     adjacency = csr_array((edges, tuple(record.edge_index)), (record.num_nodes, record.num_nodes))
@@ -300,12 +298,12 @@ def _closeness_to_halogens(record: GraphRecord, atoms: tuple[str, ...]) -> float
     distance = shortest_path(adjacency, indices=halogens, unweighted=True).sum(axis=0)
     heavy_last = np.where(elements == "C", 0, np.where(elements == "H", 2, 1))
     heavy_last[halogens] = 0
-    chosen = set(np.lexsort([heavy_last, distance])[:8].tolist())
+    nearest = set(np.lexsort([heavy_last, distance])[:8].tolist())
     truth = set(np.flatnonzero(record.node_mask).tolist())
-    return len(chosen & truth) / len(chosen | truth)
+    return len(nearest & truth) / len(nearest | truth)
 
 
-def test_closeness_to_halogens_solves_the_plain_set_but_not_the_decoys() -> None:
+def test_proximity_to_halogens_solves_dihalo_but_not_the_decoys() -> None:
     scores = {
         name: np.mean([
             _closeness_to_halogens(r, Recipe.load(name).params.atoms) for r in _records(name, 180)
@@ -362,7 +360,7 @@ def test_what_was_rejected_is_counted_with_its_reason(tmp_path: Path) -> None:
     assert not (tmp_path / "root/dihalo/seed-0").exists()
 
 
-def test_a_pool_of_larger_molecules_is_built_all_the_same(tmp_path: Path) -> None:
+def test_a_pool_of_larger_molecules_can_be_built(tmp_path: Path) -> None:
     pool = _pool(tmp_path / "large.smi", [f"C(=O)(N{'C' * i}C)c1ccc({'O' * j}C)cc1C(=O)NCCCCCCCC"
                                           for i in range(1, 40) for j in range(2)])  # fmt: skip
     graphs = 70

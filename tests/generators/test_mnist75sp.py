@@ -65,7 +65,7 @@ def test_features_follow_from_image_and_superpixels(name: str, images: dict) -> 
 
 
 @pytest.mark.parametrize(("name", "radius"), [("mnist75sp", 0.1), ("mnist75sp-r23", 0.2273)])
-def test_edges_join_all_that_is_near_and_nothing_else(name: str, radius: float) -> None:
+def test_edges_join_exactly_the_near_superpixels(name: str, radius: float) -> None:
     _, records = _records(name)
     for record in records:
         place = record.meta["pos"].astype(float)
@@ -99,7 +99,7 @@ def test_each_superpixel_is_joined_to_its_eight_nearest() -> None:
         eighth = np.sort(distance, axis=1)[:, 7]
         source, target = record.edge_index
         assert np.bincount(source, minlength=record.num_nodes).min() >= 8
-        # an edge is wanted from one of its ends at least
+        # an edge exists if at least one of its ends selects it
         reach = np.maximum(eighth[source], eighth[target])
         assert (distance[source, target] <= reach + 1e-6).all()
         joined = np.zeros(distance.shape, bool)
@@ -162,7 +162,7 @@ def test_no_bytes_depend_on_shards_workers_or_other_graphs(tmp_path: Path) -> No
     np.testing.assert_array_equal(alone["segments"][0], shard[40].meta["segments"])
 
 
-def test_the_number_of_a_node_tells_nothing() -> None:
+def test_the_number_of_a_node_does_not_tell_its_place() -> None:
     """Superpixels are numbered from the top left; nodes are not."""
     _, records = _records("mnist75sp-r23", 200)
     correlation = [np.corrcoef(r.meta["pos"][:, 1], np.arange(r.num_nodes))[0, 1] for r in records]
@@ -198,9 +198,11 @@ def test_statistics_of_components_are_those_of_networkx() -> None:
         graph = nx.Graph(record.edge_index.T.tolist())
         graph.add_nodes_from(range(record.num_nodes))
         graphs.append(graph)
-    found = statistics.to_dict()
-    assert found["components_mean"] == np.mean([nx.number_connected_components(g) for g in graphs])
-    assert found["isolated_nodes_mean"] == np.mean([nx.number_of_isolates(g) for g in graphs])
+    summary = statistics.to_dict()
+    assert summary["components_mean"] == np.mean(
+        [nx.number_connected_components(g) for g in graphs]
+    )
+    assert summary["isolated_nodes_mean"] == np.mean([nx.number_of_isolates(g) for g in graphs])
 
 
 def _tamper(columns: Columns, **changes: np.ndarray) -> list[str]:
@@ -232,7 +234,7 @@ def test_the_check_finds_what_does_not_follow_from_the_superpixels() -> None:
 
 
 @pytest.mark.parametrize("name", ["mnist75sp-r23", "mnist75sp-knn"])
-def test_the_proof_finds_every_kind_of_lie(name: str) -> None:
+def test_the_proof_finds_every_kind_of_error(name: str) -> None:
     recipe, records = _records(name, 3)
     record, another = records[0], records[1]
 
@@ -263,12 +265,12 @@ def test_a_build_from_a_users_archive_needs_it_to_be_verified(tmp_path: Path) ->
     folder = tmp_path / "mnist75sp" / "seed-0"
     assert "pass --source mnist=PATH (mine.zip, SHA-256" in verify(folder)[0]
     assert verify(folder, sources={"mnist": archive}) == []
-    # what is there and whole is kept
+    # an existing whole build is kept
     again = build("mnist75sp", root=tmp_path, graphs=26, sources={"mnist": archive})
     assert again == Manifest.load(folder)
 
 
-def test_damage_is_found_also_where_the_source_is_missing(tmp_path: Path) -> None:
+def test_damage_is_found_without_the_source(tmp_path: Path) -> None:
     archive = tmp_path / "mine.zip"
     archive.write_bytes((shipped("data") / "sources" / "mnist-26k.zip").read_bytes())
     build("mnist75sp", root=tmp_path, graphs=26, sources={"mnist": archive})
@@ -280,7 +282,7 @@ def test_damage_is_found_also_where_the_source_is_missing(tmp_path: Path) -> Non
 
 
 def test_a_label_that_is_not_the_images_is_found(tmp_path: Path) -> None:
-    """The shard is whole and fits its manifest; only the source knows better."""
+    """The shard is whole and agrees with its manifest; only the source has another label."""
     build("mnist75sp", root=tmp_path, graphs=26, engine="serial")
     folder = tmp_path / "mnist75sp" / "seed-0"
     shard = ShardReader(folder / "shard-00000.h5")

@@ -44,10 +44,10 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_shipped_images_are_in_proportion_and_know_their_place() -> None:
+def test_the_shipped_images_are_in_proportion_and_have_their_ids() -> None:
     train, test = read_digits(find_sources(RECIPE)["mnist"])
     assert (len(train.label), len(test.label)) == (25_000, 1_000)
-    # of MNIST's 60,000 training and 10,000 test images
+    # numbers of images among MNIST's 60,000 training and 10,000 test images
     share = np.array([5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]) / 60_000
     for beginning in (1000, 25_000):
         counts = np.bincount(train.label[:beginning], minlength=10)
@@ -60,7 +60,7 @@ def test_the_shipped_images_are_in_proportion_and_know_their_place() -> None:
     assert train.rejected == test.rejected == {}
 
 
-def test_a_beginning_of_a_stratified_order_has_the_classes_in_proportion() -> None:
+def test_any_first_part_of_a_stratified_order_has_the_classes_in_proportion() -> None:
     label = np.repeat(np.arange(4), [10, 200, 50, 140])
     order = stratified_order(label, rng_for(3, "test"))
     assert sorted(order.tolist()) == list(range(400))
@@ -262,8 +262,8 @@ def test_ids_that_do_not_fit_are_refused(
         read_digits(Source("x", path, message))
 
 
-def test_ids_in_a_folder_are_not_looked_at(folder: Path, tmp_path: Path) -> None:
-    """They are not in its digest, so they must not be in its graphs."""
+def test_ids_in_a_folder_are_ignored(folder: Path, tmp_path: Path) -> None:
+    """The digest of a folder does not cover them, so they must not affect its graphs."""
     sources = {"mnist": folder}
     plain = build("mnist75sp", root=tmp_path / "a", graphs=50, sources=sources)
     header = struct.pack(">II", 0x0C01, 60)

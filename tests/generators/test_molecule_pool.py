@@ -49,7 +49,7 @@ def test_every_common_form_is_read(tmp_path: Path, text: str, zipped: bool) -> N
         (gzip.compress(b"CCO\n" * 100)[:-9], "a damaged gzip file"),
     ],
 )
-def test_what_is_no_pool_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_no_pool_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "pool.smi"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message) as caught:
@@ -66,7 +66,7 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @given(st.binary(max_size=200))
-def test_whatever_a_file_holds_the_only_error_is_input_error(content: bytes) -> None:
+def test_any_file_is_read_or_refused_with_an_input_error(content: bytes) -> None:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:

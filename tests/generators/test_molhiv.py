@@ -43,7 +43,7 @@ def files(rows: int = 60, last: str = UNUSUAL) -> dict[str, str]:
 
 
 def published_files(rows: int = 60) -> dict[str, str]:
-    """Such molecules as OGB publishes them, but for the unusual one, which smiles2graph refuses."""
+    """Return such molecules as OGB publishes them, except the unusual one: smiles2graph refuses it."""
     texts = files(rows, last="CC")
     lines = texts.pop("hiv.csv").splitlines()
     smiles, label = zip(*(line.split(",") for line in lines[1:]), strict=True)
@@ -56,7 +56,7 @@ def published_files(rows: int = 60) -> dict[str, str]:
     mapping += [f"{y},{s},ID{i}" for i, (s, y) in enumerate(zip(smiles, label, strict=True))]
     return texts | {
         "raw/node-feat.csv": table([g["node_feat"] for g in graphs]),
-        # A bond once; OGB has both directions next to one another.
+        # Each bond once; smiles2graph gives both directions, one after the other.
         "raw/edge.csv": table([g["edge_index"][:, ::2].T for g in graphs]),
         "raw/edge-feat.csv": table([g["edge_feat"][::2] for g in graphs]),
         "raw/num-node-list.csv": "".join(f"{g['num_nodes']}\n" for g in graphs),
@@ -126,7 +126,7 @@ def test_the_files_that_ogb_publishes_give_the_same_graphs(packed: str, tmp_path
             assert torch.equal(a[key], b[key]), key
 
 
-def test_what_the_reader_lets_pass_the_proof_does_too(tmp_path: Path) -> None:
+def test_the_proof_accepts_what_the_reader_accepts(tmp_path: Path) -> None:
     texts = published_files()
     texts["raw/num-node-list.csv"] += "\n\n"
     texts[ATOMS] = texts[ATOMS].replace("5,0,", "005, 0,", 1)
@@ -136,7 +136,7 @@ def test_what_the_reader_lets_pass_the_proof_does_too(tmp_path: Path) -> None:
     assert verify(folder, full=True, sources={"molhiv": source}) == []
 
 
-def test_a_smiles_that_is_none_is_found_by_the_proof(tmp_path: Path) -> None:
+def test_the_proof_finds_an_invalid_smiles(tmp_path: Path) -> None:
     texts = published_files()
     texts["mapping/mol.csv"] = texts["mapping/mol.csv"].replace(",CCO,", ",CC(O,", 1)
     source = written(tmp_path, texts)
@@ -256,7 +256,7 @@ def test_without_its_files_it_says_where_to_get_them(
     assert "pass --source molhiv=DIR" in result.stderr
 
 
-def test_more_molecules_than_there_are_cannot_be_had(tmp_path: Path) -> None:
+def test_more_molecules_than_the_source_has_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="60 graphs, 61 asked for"):
         source = written(tmp_path, files())
         build("molhiv", root=tmp_path, graphs=61, sources={"molhiv": source})

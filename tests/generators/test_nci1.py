@@ -21,7 +21,7 @@ Files = dict[str, str]
 
 
 def tu_files(graphs: int = 60, seed: int = 0) -> Files:
-    """Small files of TUDataset's format: cycles with tails, edges in no order."""
+    """Return small files in the format of TUDataset: cycles, with edges in random order."""
     draws = np.random.default_rng(seed)
     edges, indicator, kinds, labels = [], [], [], []
     for graph in range(1, graphs + 1):
@@ -83,27 +83,31 @@ def test_graphs_are_those_of_the_files(packed: str, tmp_path: Path) -> None:
 
 
 def test_line_ends_and_blanks_at_the_end_do_not_matter(tmp_path: Path) -> None:
-    found = []
+    manifests = []
     for end in ("\n", "\r\n", "\n\n\n"):
-        folder = tmp_path / str(len(found))
+        folder = tmp_path / str(len(manifests))
         folder.mkdir()
         files = {k: v.rstrip().replace("\n", end.strip("\n") + "\n") + end for k, v in
                  tu_files().items()}  # fmt: skip
         source = written(folder, files)
-        found.append(build("nci1", root=folder, graphs=30, sources={"nci1": source}, rings=False))
+        manifests.append(
+            build("nci1", root=folder, graphs=30, sources={"nci1": source}, rings=False)
+        )
         assert verify(folder / "nci1" / "seed-0", full=True, sources={"nci1": source}) == []
-    assert len({m.content_sha256 for m in found}) == 1
+    assert len({m.content_sha256 for m in manifests}) == 1
 
 
 def test_the_same_files_packed_otherwise_are_the_same_source(tmp_path: Path) -> None:
-    found = []
+    manifests = []
     for packed in ("plain", "gzip", "zip"):
         folder = tmp_path / packed
         folder.mkdir()
         source = written(folder, tu_files(), packed)
-        found.append(build("nci1", root=folder, graphs=30, sources={"nci1": source}, rings=False))
-    assert len({m.content_sha256 for m in found}) == 1
-    assert len({m.sources["nci1"].sha256 for m in found}) == 1
+        manifests.append(
+            build("nci1", root=folder, graphs=30, sources={"nci1": source}, rings=False)
+        )
+    assert len({m.content_sha256 for m in manifests}) == 1
+    assert len({m.sources["nci1"].sha256 for m in manifests}) == 1
 
 
 def changed(name: str, old: str, new: str) -> Callable[[Files], Files]:
@@ -182,7 +186,7 @@ def test_kinds_of_atoms_beyond_the_recipes_are_refused(tmp_path: Path) -> None:
         build("nci1", root=tmp_path, graphs=20, sources={"nci1": written(tmp_path, files)})
 
 
-def test_more_graphs_than_there_are_cannot_be_had(tmp_path: Path) -> None:
+def test_more_graphs_than_the_source_has_are_refused(tmp_path: Path) -> None:
     source = written(tmp_path, tu_files())
     with pytest.raises(InputError, match="60 graphs, 61 asked for"):
         build("nci1", root=tmp_path, graphs=61, sources={"nci1": source})

@@ -37,8 +37,8 @@ def test_every_pattern_has_its_share_of_every_split() -> None:
 @pytest.mark.parametrize("graphs", [100, 300, 500, 20_000])
 def test_any_number_of_graphs_has_its_splits_in_proportion(graphs: int) -> None:
     plan = make_plan(Recipe.load("pattern"), 0, graphs)
-    wanted = np.array([5, 1, 1]) / 7 * graphs
-    assert np.abs(np.bincount(plan.split, minlength=3) - wanted).max() < 1
+    expected = np.array([5, 1, 1]) / 7 * graphs
+    assert np.abs(np.bincount(plan.split, minlength=3) - expected).max() < 1
 
 
 def test_sizes_and_edges_are_distributed_as_published() -> None:
@@ -59,14 +59,14 @@ def test_sizes_and_edges_are_distributed_as_published() -> None:
     # Between pattern and background, half of all pairs are joined.
     crossing = (inside[source] & ~inside[target]).sum()
     assert crossing / (pattern * background).sum() == pytest.approx(0.5, abs=0.005)
-    # Within the background between 0.35 and 0.5, by how blocks lie: a fifth within, a bit more.
+    # In the background between 0.35 (across blocks) and 0.5 (within): about a fifth of pairs is within.
     joined = (~inside[source] & ~inside[target]).sum() / (background * (background - 1)).sum()
     assert 0.36 < joined < 0.42
     kinds = np.bincount(columns["x"][~inside], minlength=3) / (~inside).sum()
     assert kinds == pytest.approx([1 / 3] * 3, abs=0.01)
 
 
-def test_every_graph_depends_on_its_own_line_alone_and_patterns_are_shared(root: Path) -> None:
+def test_a_graph_depends_only_on_its_row_of_the_plan_and_patterns_are_shared(root: Path) -> None:
     folder = root / "pattern" / "seed-0"
     assert verify(folder, full=True) == []
     recipe = Recipe.load("pattern")
@@ -84,13 +84,13 @@ def test_every_graph_depends_on_its_own_line_alone_and_patterns_are_shared(root:
     assert "are not the pattern of graph 37" in prover.problems(replace(wrong, node_y=flipped))[0]
 
 
-def test_chances_of_nothing_and_of_everything() -> None:
+def test_probabilities_of_0_and_1() -> None:
     params = replace(PARAMS, inside=1.0, across=0.0, pattern_inside=1.0, pattern_across=0.0)
     recipe = replace(Recipe.load("pattern"), params=params)
     columns = generate(params, make_plan(recipe, 0, 10), 0)
     assert check_columns(columns, schema(params)) == []
     assert check(params, columns) == []
-    # Blocks and pattern are complete and apart: degrees are sizes less one.
+    # Blocks and pattern are complete and not joined: degrees are sizes minus one.
     for i in range(10):
         first, last = columns["edge_ptr"][i : i + 2]
         nodes = columns["node_ptr"][i + 1] - columns["node_ptr"][i]
@@ -147,9 +147,9 @@ def test_classes_of_nodes_are_loaded_and_learned(root: Path, tmp_path: Path) -> 
         assert model(data.x, data.edge_index).shape == (data.num_nodes, 2)
     rings = (root / "pattern" / "seed-0" / "rings.json").read_text()
     assert "nodes have classes, graphs have none" in rings
-    found = check_rings(GraphXAIDataset(root, "pattern")[:50])
-    assert found.p1 == found.p2 == "inconclusive"
-    assert "nodes have classes, graphs have none" in found.principles["p1"].reason
+    measurement = check_rings(GraphXAIDataset(root, "pattern")[:50])
+    assert measurement.p1 == measurement.p2 == "inconclusive"
+    assert "nodes have classes, graphs have none" in measurement.principles["p1"].reason
     with pytest.raises(InputError, match="no rationale is known"):
         dataset[0].to_explanation()
 

@@ -20,7 +20,7 @@ Lists = list[list[dict[str, Any]]]
 
 
 def published(graphs: int = 14) -> Lists:
-    """A file as PyG offers it, of small graphs."""
+    """Return the content of a file such as PyG's, with small graphs."""
     draws = np.random.default_rng(0)
     lists: Lists = [[], [], []]
     for i in range(graphs):
@@ -58,7 +58,7 @@ def test_graphs_and_splits_are_those_of_the_file(tmp_path: Path) -> None:
             assert torch.equal(data.edge_index, graph["edge_index"][:, order])
 
 
-def test_parameters_are_tensors_too(tmp_path: Path) -> None:
+def test_parameters_are_accepted_as_tensors(tmp_path: Path) -> None:
     lists = published()
     lists[0][0]["x"].requires_grad_()
     source = written(tmp_path, lists)

@@ -39,7 +39,7 @@ def test_a_branch_in_the_text_is_a_bond_in_the_molecule() -> None:
     assert compared > 300
 
 
-def test_several_branches_know_their_first_atoms() -> None:
+def test_the_first_atom_of_each_branch_is_returned() -> None:
     text, first = insert_branches("CCCC", {0: "F", 2: "-c1ccccc1", 3: "Br"})
     assert text == "C(F)CC(-c1ccccc1)C(Br)"
     atoms = atoms_of(text)

@@ -19,10 +19,10 @@ def test_labels_are_those_of_scikit_image_on_thousands_of_digits() -> None:
     train, test = read_digits(find_sources(RECIPE)["mnist"])
     images = np.concatenate([train.pixels[::10], test.pixels[::2]])
     assert len(images) == 3000
-    labels, found = superpixels(images, SLIC)
+    labels, counts = superpixels(images, SLIC)
     theirs = np.stack([slic_superpixels(image, SLIC) for image in images])
     np.testing.assert_array_equal(labels, theirs)
-    np.testing.assert_array_equal(found, theirs.max(axis=(1, 2)) + 1)
+    np.testing.assert_array_equal(counts, theirs.max(axis=(1, 2)) + 1)
 
 
 @settings(max_examples=40, deadline=None)
@@ -41,9 +41,9 @@ def test_labels_are_those_of_scikit_image_on_thousands_of_digits() -> None:
 def test_labels_are_those_of_scikit_image_for_any_image_and_arguments(
     image: np.ndarray, slic: Slic
 ) -> None:
-    labels, found = superpixels(image[None], slic)
+    labels, counts = superpixels(image[None], slic)
     np.testing.assert_array_equal(labels[0], slic_superpixels(image, slic))
-    assert labels.max() + 1 == found[0] <= slic.most_segments
+    assert labels.max() + 1 == counts[0] <= slic.most_segments
 
 
 def test_an_image_does_not_depend_on_its_neighbours() -> None:
@@ -54,9 +54,11 @@ def test_an_image_does_not_depend_on_its_neighbours() -> None:
 
 
 def test_the_grid_is_that_of_scikit_image() -> None:
-    for asked in range(1, 785):
-        grid = Grid.for_segments(asked, (28, 28))
-        _, rows, columns = np.mgrid[:1, :28, :28][(slice(None), *regular_grid((1, 28, 28), asked))]
+    for requested in range(1, 785):
+        grid = Grid.for_segments(requested, (28, 28))
+        _, rows, columns = np.mgrid[:1, :28, :28][
+            (slice(None), *regular_grid((1, 28, 28), requested))
+        ]
         expected = np.stack([rows.ravel(), columns.ravel()], axis=1)
         np.testing.assert_array_equal(grid.centres((28, 28)), expected)
         assert grid.reach == 2 * (regular_grid((1, 28, 28), rows.size)[1].step or 1)
