@@ -290,7 +290,7 @@ def test_atom_counts_give_only_the_halogen_away(name: str, halogens: bool, chanc
 
 
 def _closeness_to_halogens(record: GraphRecord, atoms: tuple[str, ...]) -> float:
-    """Return Jaccard@8 of the rule "near a halogen, carbon first", which ignores class and rings."""
+    """Return Jaccard@8 of the rule "near a halogen, carbon first", without class and rings."""
     elements = np.array(atoms)[record.x.argmax(axis=1)]
     edges = np.ones(record.edge_index.shape[1])
     adjacency = csr_array((edges, tuple(record.edge_index)), (record.num_nodes, record.num_nodes))

@@ -43,7 +43,7 @@ def files(rows: int = 60, last: str = UNUSUAL) -> dict[str, str]:
 
 
 def published_files(rows: int = 60) -> dict[str, str]:
-    """Return such molecules as OGB publishes them, except the unusual one: smiles2graph refuses it."""
+    """Return such molecules as OGB publishes them; the unusual one is left out."""
     texts = files(rows, last="CC")
     lines = texts.pop("hiv.csv").splitlines()
     smiles, label = zip(*(line.split(",") for line in lines[1:]), strict=True)

@@ -59,7 +59,7 @@ def test_sizes_and_edges_are_distributed_as_published() -> None:
     # Between pattern and background, half of all pairs are joined.
     crossing = (inside[source] & ~inside[target]).sum()
     assert crossing / (pattern * background).sum() == pytest.approx(0.5, abs=0.005)
-    # In the background between 0.35 (across blocks) and 0.5 (within): about a fifth of pairs is within.
+    # In the background between 0.35 (across blocks) and 0.5 (within, about a fifth of pairs).
     joined = (~inside[source] & ~inside[target]).sum() / (background * (background - 1)).sum()
     assert 0.36 < joined < 0.42
     kinds = np.bincount(columns["x"][~inside], minlength=3) / (~inside).sum()
