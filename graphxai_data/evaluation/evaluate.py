@@ -31,7 +31,12 @@ from graphxai_data.evaluation.score_sources import (
     variant_scores,
     without_answers,
 )
-from graphxai_data.evaluation.timing import SINGLE_GRAPHS, time_explainer, time_function
+from graphxai_data.evaluation.timing import (
+    SINGLE_GRAPHS,
+    conditions,
+    median_milliseconds,
+    time_explainer,
+)
 from graphxai_data.explain.base import check_ready
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import select_variants, variants_for
@@ -166,7 +171,8 @@ class Evaluator:
             return time_explainer(variant, model, self.part, self.options.batch_size)
         if callable(explainer):
             graphs = [without_answers(data) for data in self.part[:SINGLE_GRAPHS]]
-            return time_function(function_of_graph(name, explainer, model), model, graphs)
+            run = function_of_graph(name, explainer, model)
+            return {"ms_per_graph": median_milliseconds(run, graphs)} | conditions(model)
         return {}
 
 

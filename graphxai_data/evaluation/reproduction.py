@@ -203,7 +203,7 @@ def _section(
 def _prediction_cells(row: Row) -> list[str]:
     return [
         f"`{row['dataset']}`", row["model"], with_deviation(row, "f1"), f"{row['paper']:.2f}",
-        _signed(row["difference"]), number(row.get("roc_auc"), 3), str(row["seeds"]),
+        number(row["difference"], 3, "+"), number(row.get("roc_auc"), 3), str(row["seeds"]),
         number(row["seconds"], 0),
     ]  # fmt: skip
 
@@ -234,12 +234,8 @@ def _sweep_cells(row: Row) -> list[str]:
         cells += [
             with_deviation(row, key),
             number(row.get(f"{key}_paper"), 3),
-            _signed(row.get(f"{key}_difference")),
+            number(row.get(f"{key}_difference"), 3, "+"),
         ]
     return [
         *cells, with_deviation(row, "jaccard"), str(row["seeds"]), number(row["seconds"], 0),
     ]  # fmt: skip
-
-
-def _signed(value: float | None) -> str:
-    return "" if value is None or not math.isfinite(value) else f"{value:+.3f}"

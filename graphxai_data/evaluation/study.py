@@ -56,14 +56,9 @@ class ModelTask:
         return run_folder(self.out, self.model, dataset.name, self.seed)
 
     @property
-    def groups(self) -> list[list[Variant]]:
-        """The explainers, grouped by the run that they are read from."""
-        return group_by_run(self.variants)
-
-    @property
     def steps(self) -> int:
-        """Number of steps that progress is reported in: the training, and each run."""
-        return 1 + len(self.groups)
+        """Number of steps: the training, and each run of an explainer."""
+        return 1 + len(group_by_run(self.variants))
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class Study(Evaluator):
             task.folder(dataset) / RESULTS, dataset, card, self._split, self.options.force
         )
         rows, curves = [], {}
-        for step, group in enumerate(task.groups, 1):
+        for step, group in enumerate(group_by_run(task.variants), 1):
             what = f"{', '.join(variant.name for variant in group)} of {task}"
 
             def report(done: int, total: int, _: str, step: int = step, what: str = what) -> None:

@@ -58,6 +58,6 @@ def with_deviation(row: dict[str, Any], key: str) -> str:
     return plus_minus(row.get(key, math.nan), row.get(f"{key}_std", math.nan))
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """Return a value such as "0.95", or "" if it was not measured."""
-    return "" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+def number(value: float | None, digits: int = 2, sign: str = "") -> str:
+    """Return a value such as "0.95", or "" if it was not measured; `sign` "+" also shows plus."""
+    return "" if value is None or not math.isfinite(value) else f"{value:{sign}.{digits}f}"

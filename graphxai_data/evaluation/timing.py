@@ -53,13 +53,6 @@ def time_explainer(
     return times | conditions(model)
 
 
-def time_function(
-    function: Callable[[Any], Any], model: nn.Module | None, graphs: Sequence[Any]
-) -> dict[str, Any]:
-    """Return milliseconds per graph of a function of one graph."""
-    return {"ms_per_graph": median_milliseconds(function, graphs)} | conditions(model)
-
-
 def median_milliseconds(
     run: Callable[[Any], Any], items: Sequence[Any], graphs: Sequence[int] | None = None
 ) -> float:

@@ -9,9 +9,10 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -29,29 +30,7 @@ _ONE_AT_A_TIME = threading.Lock()
 Files = dict[str, bytes]
 
 
-@dataclass(frozen=True)
-class WorkerTask:
-    """A task and what a worker needs to run it.
-
-    Attributes:
-        data: folder or URL of the build.
-        content_sha256: of the build, so that a worker notices if it sees another one there.
-        threads: of torch; results depend on their number.
-        torch: version of torch that the worker must have.
-        files: what the folder of the training has already.
-    """
-
-    task: ModelTask
-    options: Options
-    data: str
-    content_sha256: str
-    threads: int
-    torch: str
-    files: Files
-
-
-@dataclass(frozen=True)
-class WorkerResult:
+class WorkerResult(NamedTuple):
     """What a worker sends back: the measurement, and the files to write."""
 
     task: ModelTask
@@ -84,22 +63,17 @@ def _run_on_workers(study: Study, tasks: Sequence[ModelTask]) -> Iterator[Worker
             folder = task.folder(dataset)
             stack.enter_context(explained_disk_errors(folder, "--out", "what is measured already"))
             stack.enter_context(folder_lock(folder, wait=False, work="training", option="--out"))
-        sent = (
-            WorkerTask(
-                task=task,
-                options=options,
-                data=dataset.url or str(dataset.folder.resolve()),
-                content_sha256=dataset.manifest.content_sha256,
-                threads=torch.get_num_threads(),
-                torch=torch.__version__,
-                files=files_in(task.folder(dataset)),
-            )
-            for task in tasks
+        run = partial(
+            run_on_worker,
+            options=options,
+            data=dataset.url or str(dataset.folder.resolve()),
+            content_sha256=dataset.manifest.content_sha256,
+            threads=torch.get_num_threads(),
+            torch_version=torch.__version__,
         )
+        sent = ((task, files_in(task.folder(dataset))) for task in tasks)
         parts = "the models that are measured already"
-        for result in engines.run(
-            run_on_worker, sent, engine=options.engine, jobs=options.jobs, parts=parts
-        ):
+        for result in engines.run(run, sent, engine=options.engine, jobs=options.jobs, parts=parts):
             folder = result.task.folder(dataset)
             folder.mkdir(parents=True, exist_ok=True)
             for stale in files_in(folder).keys() - result.files.keys():
@@ -111,29 +85,46 @@ def _run_on_workers(study: Study, tasks: Sequence[ModelTask]) -> Iterator[Worker
             yield result
 
 
-def run_on_worker(sent: WorkerTask) -> WorkerResult:
-    """Run a task in a temporary folder."""
-    if torch.__version__ != sent.torch:
+def run_on_worker(
+    sent: tuple[ModelTask, Files],
+    options: Options,
+    data: str,
+    content_sha256: str,
+    threads: int,
+    torch_version: str,
+) -> WorkerResult:
+    """Run a task in a temporary folder.
+
+    Args:
+        sent: the task, and the files that the folder of its training has already.
+        options: of the comparison.
+        data: folder or URL of the build.
+        content_sha256: of the build, so that a worker notices if it sees another one there.
+        threads: of torch; results depend on their number.
+        torch_version: that the worker must have.
+    """
+    if torch.__version__ != torch_version:
         raise InputError(
-            f"a worker has torch {torch.__version__} (here {sent.torch}); install the same "
+            f"a worker has torch {torch.__version__} (here {torch_version}); install the same "
             "versions everywhere"
         )
-    with _ONE_AT_A_TIME, _threads(sent.threads), tempfile.TemporaryDirectory() as scratch:
-        dataset, scores = _dataset(sent.data, sent.content_sha256), Path(scratch) / "scores"
-        task, options = replace(sent.task, out=Path(scratch) / "runs"), sent.options
+    original, files = sent
+    with _ONE_AT_A_TIME, _threads(threads), tempfile.TemporaryDirectory() as scratch:
+        dataset, scores = _dataset(data, content_sha256), Path(scratch) / "scores"
+        task = replace(original, out=Path(scratch) / "runs")
         folder = task.folder(dataset)
         for path in (folder, scores):
             path.mkdir(parents=True)
-        for name, content in sent.files.items():
+        for name, content in files.items():
             (folder / name).write_bytes(content)
         if options.save_scores:
             options = replace(options, save_scores=scores)
         try:
             measurement = Study(dataset, options).run(task)
         except GraphXAIDataError as error:
-            message = str(error).replace(str(task.out), str(sent.task.out))
+            message = str(error).replace(str(task.out), str(original.out))
             raise type(error)(message) from None
-        return WorkerResult(sent.task, measurement, files_in(folder), files_in(scores))
+        return WorkerResult(original, measurement, files_in(folder), files_in(scores))
 
 
 def files_in(folder: Path) -> Files:
