@@ -7,7 +7,6 @@ small enough to wait in a buffer. It becomes a PyG graph when it is its turn.
 import math
 import os
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -58,13 +57,14 @@ class StoredGraph(NamedTuple):
         return data
 
 
-class ShardGraphs(ABC):
-    """The graphs of one shard, to be cut out one at a time."""
+class LoadedShard:
+    """The graphs of one shard in memory, to be cut out one at a time."""
 
     def __init__(self, reader: ShardReader) -> None:
+        self._columns = reader.columns
+        self._pointers = {k: v.copy() for k, v in reader.columns.items() if k.endswith("_ptr")}
         self._fields = pyg_fields(reader.schema)
         self._sources = [(key, c.name, c.pointer) for key, c in self._fields.items()]
-        self._pointers = {k: v.copy() for k, v in reader.columns.items() if k.endswith("_ptr")}
 
     def __len__(self) -> int:
         return len(self._pointers["node_ptr"]) - 1
@@ -77,24 +77,13 @@ class ShardGraphs(ABC):
         rows = {key: self._rows(name, *spans[ptr]) for key, name, ptr in self._sources}
         return StoredGraph(rows, self._fields)
 
-    @abstractmethod
     def _rows(self, name: str, first: int, last: int) -> npt.NDArray[Any]:
         """Return a copy of these rows of a column; for `edge_index`, of these columns of it."""
-
-
-class LoadedShard(ShardGraphs):
-    """A shard whose file is in memory."""
-
-    def __init__(self, reader: ShardReader) -> None:
-        super().__init__(reader)
-        self._columns = reader.columns
-
-    def _rows(self, name: str, first: int, last: int) -> npt.NDArray[Any]:
         array = self._columns[name]
         return array[:, first:last].copy() if name == "edge_index" else array[first:last].copy()
 
 
-class OpenShard(ShardGraphs):
+class OpenShard(LoadedShard):
     """A shard whose file is open: only the bytes of the requested graph are read.
 
     They are read at their offsets, not memory-mapped: a file that is truncated meanwhile gives an
@@ -106,23 +95,23 @@ class OpenShard(ShardGraphs):
         self.path = reader.path
         self._file = os.open(self.path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._file)
-        per_graph = {column.name for column in self._fields.values() if not column.pointer}
-        self._held: Columns = {}
+        per_graph = {name for _, name, ptr in self._sources if ptr is None}
+        self._columns = {}
         self._places: dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]] = {}
         for name, array in reader.columns.items():
             if name in per_graph and array.nbytes <= _SMALL_ROW * len(self):
-                self._held[name] = array.copy()
+                self._columns[name] = array.copy()
             else:
                 self._places[name] = reader.offsets.get(name, 0), array.dtype, array.shape
 
     @property
     def split(self) -> npt.NDArray[np.uint8]:
         """[g] split of every graph."""
-        return self._held["split"]
+        return self._columns["split"]
 
     def _rows(self, name: str, first: int, last: int) -> npt.NDArray[Any]:
-        if name in self._held:
-            return self._held[name][first:last].copy()
+        if name in self._columns:
+            return super()._rows(name, first, last)
         offset, dtype, shape = self._places[name]
         count = last - first
         if name == "edge_index":

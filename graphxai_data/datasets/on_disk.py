@@ -27,14 +27,10 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
     `split` and `get_idx_split` open all shards.
 
     Args:
-        root: folder of all builds, as for `graphxai_data.build`.
-        name: a shipped dataset or the path of a recipe file.
-        seed: which build.
-        split: "train", "valid" or "test" for those graphs only.
-        transform: applied to a graph whenever it is taken.
-        force_reload: delete the build and build it again.
         check: whether to compare shards with their checksums.
         open_shards: how many shards stay open, the most recently used.
+
+    Other arguments as for `GraphXAIDataset`.
     """
 
     def __init__(

@@ -33,11 +33,6 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
     of workers and ranks.
 
     Args:
-        root: folder of all builds, as for `graphxai_data.build`.
-        name: a shipped dataset or the path of a recipe file.
-        seed: which build.
-        split: "train", "valid" or "test" for those graphs only.
-        transform: applied to a graph when it is its turn.
         shuffle: take the graphs in another order every epoch; call `set_epoch` before each.
         shuffle_seed: of the orders.
         buffer: how many graphs each worker holds to draw from, as they are stored, which takes less
@@ -45,8 +40,9 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
         rank: of this process among `world_size`; by default that of `torch.distributed` if it is
             initialised, else 0 of 1.
         world_size: number of processes that share the graphs.
-        force_reload: delete the build and build it again.
         check: whether to compare every shard that is read with its checksum in the manifest.
+
+    Other arguments as for `GraphXAIDataset`.
     """
 
     def __init__(
