@@ -114,13 +114,12 @@ class Prover:
         positions = np.stack([x, y], axis=1)
         distance = cdist(positions, positions)
         np.fill_diagonal(distance, np.inf)
-        exact = _ExactDistances(segments)
         edges = set()
         if self._params.radius:
             bound = Fraction(repr(self._params.radius)) ** 2
             for i, j in np.argwhere(distance <= self._params.radius + _DOUBT).tolist():
                 doubtful = abs(distance[i, j] - self._params.radius) < _DOUBT
-                if not doubtful or exact.squared(i, j) <= bound:
+                if not doubtful or _squared_distance(segments, i, j) <= bound:
                     edges.add((i, j))
             return edges
         first = [int(np.argmax(segments.ravel() == node)) for node in range(len(positions))]
@@ -128,27 +127,19 @@ class Prover:
             farthest = np.sort(row)[: self._params.neighbours].max()
             sure = np.flatnonzero(row < farthest - _DOUBT).tolist()
             last = np.flatnonzero(np.abs(row - farthest) <= _DOUBT).tolist()
-            last.sort(key=lambda j: (exact.squared(i, j), first[j]))
+            last.sort(key=lambda j: (_squared_distance(segments, i, j), first[j]))
             for j in [*sure, *last][: self._params.neighbours]:
                 edges |= {(i, j), (j, i)}
         return edges
 
 
-class _ExactDistances:
-    """Distances between centres as fractions, for the few that are too close for floats."""
-
-    def __init__(self, segments: npt.NDArray[np.int64]) -> None:
-        self._segments = segments
-
-    def squared(self, i: int, j: int) -> Fraction:
-        """Return the squared distance of two centres in an image of side 1."""
-        (yi, xi), (yj, xj) = (self._centre(node) for node in (i, j))
-        return (yi - yj) ** 2 + (xi - xj) ** 2
-
-    def _centre(self, node: int) -> tuple[Fraction, Fraction]:
-        rows, columns = np.nonzero(self._segments == node)
-        count = len(rows) * SIDE
-        return Fraction(int(rows.sum()), count), Fraction(int(columns.sum()), count)
+def _squared_distance(segments: npt.NDArray[np.int64], i: int, j: int) -> Fraction:
+    """Return the exact squared distance of two centres in an image of side 1."""
+    (yi, xi), (yj, xj) = (
+        [Fraction(int(places.sum()), len(places) * SIDE) for places in np.nonzero(segments == node)]
+        for node in (i, j)
+    )
+    return (yi - yj) ** 2 + (xi - xj) ** 2
 
 
 def _same_regions(ours: npt.NDArray[np.int64], theirs: npt.NDArray[np.intp]) -> bool:

@@ -1,5 +1,6 @@
 """The images of MNIST from its four IDX files, in the order in which builds take them."""
 
+import math
 import struct
 from functools import lru_cache
 from pathlib import Path
@@ -109,12 +110,11 @@ def _read_idx(path: Path, name: str, dimensions: int, kind: int) -> npt.NDArray[
     if len(raw) < header:
         raise InputError(f"{where}: ends within its header ({len(raw)} bytes)")
     shape = struct.unpack(f">{dimensions}I", raw[4:header])
-    width = 1 if kind == _UBYTE else 4
-    size = header + width * int(np.prod([int(n) for n in shape], dtype=object))
+    dtype = np.dtype(np.uint8 if kind == _UBYTE else ">i4")
+    size = header + dtype.itemsize * math.prod(shape)
     if len(raw) != size:
         state = "truncated" if len(raw) < size else "longer than its header says"
         raise InputError(f"{where}: {state}: {len(raw)} bytes, expected {size} for {list(shape)}")
-    dtype = np.uint8 if kind == _UBYTE else np.dtype(">i4")
     try:
         return np.frombuffer(raw, dtype, offset=header).reshape(shape)
     except ValueError as error:  # a header that claims no images of billions of pixels

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,19 +51,12 @@ class PublishedGraphs:
 
     def take(self, rows: Ints) -> list[RawGraph]:
         """Return the graphs in some rows."""
-        nodes, edges = (
-            [slice(*span) for span in pairwise(ptr.tolist())]
-            for ptr in (self.node_ptr, self.edge_ptr)
-        )
-        attr = self.edge_attr
-        return [
-            RawGraph(
-                self.x[nodes[i]],
-                self.edge_index[:, edges[i]],
-                None if attr is None else attr[edges[i]],
-            )
-            for i in rows.tolist()
-        ]
+        node_ptr, edge_ptr, graphs = self.node_ptr.tolist(), self.edge_ptr.tolist(), []
+        for i in rows.tolist():
+            nodes, edges = slice(*node_ptr[i : i + 2]), slice(*edge_ptr[i : i + 2])
+            attr = None if self.edge_attr is None else self.edge_attr[edges]
+            graphs.append(RawGraph(self.x[nodes], self.edge_index[:, edges], attr))
+        return graphs
 
 
 def read_ids(path: Path, name: str, widths: tuple[int, ...], first: int = 0) -> Values:
