@@ -1,6 +1,7 @@
 """Builds that many tests share, and helpers to run the command line as a user does."""
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -9,10 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+# One thread per process: the workers of pytest-xdist share the cores. Set before NumPy and torch
+# are imported, which read it once.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 import rich.console  # noqa: F401 - it draws from `random` when it is imported, and only then
 from click.testing import CliRunner, Result
+from filelock import FileLock
 
 from graphxai_data.building.build import build
 from graphxai_data.cli import main
@@ -33,12 +39,52 @@ def offline_names() -> list[str]:
     ]
 
 
+class SharedBuilds:
+    """Builds that all tests and all workers of pytest-xdist share; not to be changed.
+
+    Each is made when it is first asked for.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def root(self, name: str, graphs: int | None = None, rings: bool = False) -> Path:
+        """Return a root that has this build, without RINGS unless asked for.
+
+        Args:
+            name: of a shipped recipe.
+            graphs: how many; the recipe's number if None, as in the reference build.
+            rings: measure RINGS.
+        """
+        size = "reference" if graphs is None else f"{graphs}-graphs"
+        root = self._root / (f"{size}-rings" if rings else size)
+        root.mkdir(parents=True, exist_ok=True)
+        whole = root / f"{name}.whole"
+        with FileLock(root / f"{name}.lock"):
+            if not whole.exists():
+                engine = "processes" if graphs is None else "serial"
+                build(name, root=root, graphs=graphs, engine=engine, rings=rings)
+                whole.touch()
+        return root
+
+    def folder(self, name: str, graphs: int | None = None, rings: bool = False) -> Path:
+        """Return the folder of a build; arguments as for `root`."""
+        return self.root(name, graphs, rings) / name / "seed-0"
+
+
 @pytest.fixture(scope="session")
-def reference_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Root with the reference builds of all recipes that need no download; not to be changed."""
-    root = tmp_path_factory.mktemp("reference")
-    for name in offline_names():
-        build(name, root=root)
+def builds(tmp_path_factory: pytest.TempPathFactory) -> SharedBuilds:
+    """Builds that many tests read."""
+    base = tmp_path_factory.getbasetemp()
+    in_worker = "PYTEST_XDIST_WORKER" in os.environ
+    return SharedBuilds((base.parent if in_worker else base) / "shared")
+
+
+@pytest.fixture(scope="session")
+def reference_root(builds: SharedBuilds) -> Path:
+    """Root with the reference builds of all recipes that need no download; minutes: for `slow`."""
+    roots = {builds.root(name, rings=True) for name in offline_names()}
+    (root,) = roots
     return root
 
 

@@ -1,11 +1,12 @@
 """The folder that a reader of the documentation works in."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from graphxai_data.building.build import build
+from tests.conftest import SharedBuilds
 from tests.docs.blocks import CHECKOUT
 
 # What the README's first command, and its first example, leave in ./data.
@@ -13,11 +14,9 @@ BUILT = ("dihalo", "ba2motif")
 
 
 @pytest.fixture(scope="session")
-def built_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built_root(builds: SharedBuilds) -> Path:
     """Builds that blocks would make first; each takes seconds, and pages share them."""
-    root = tmp_path_factory.mktemp("built")
-    for name in BUILT:
-        build(name, root=root)
+    (root,) = {builds.root(name, rings=True) for name in BUILT}
     return root
 
 
@@ -27,5 +26,7 @@ def readers_folder(tmp_path: Path, built_root: Path) -> Path:
     folder = tmp_path / "reader"
     folder.mkdir()
     (folder / "recipes").symlink_to(CHECKOUT / "recipes")
-    shutil.copytree(built_root, folder / "data")
+    for name in BUILT:
+        # Links instead of copies: nothing writes into a file of a build, files are replaced.
+        shutil.copytree(built_root / name, folder / "data" / name, copy_function=os.link)
     return folder
