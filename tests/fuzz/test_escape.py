@@ -62,7 +62,7 @@ def test_names_of_datasets_models_and_explainers_lead_nowhere(
         lambda: train(dataset, name, out=root / "runs"),
         lambda: train(dataset, "gin", name, out=root / "runs"),
         lambda: graphxai_data.load_model(name),
-        lambda: graphxai_data.evaluation.evaluate(dataset, [name]),
+        lambda: graphxai_data.evaluate(dataset, [name]),
     ):
         with pytest.raises((GraphXAIDataError, ValueError)):
             wish()
