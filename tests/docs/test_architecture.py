@@ -1,0 +1,62 @@
+"""docs/architecture.md names files, functions and layers that exist, and all subpackages."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import CHECKOUT
+
+PACKAGE = CHECKOUT / "graphxai_data"
+TEXT = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def names_in(path: Path) -> set[str]:
+    """Return the functions, classes and `Class.method`s that a module defines."""
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{m.name}" for m in node.body if isinstance(m, ast.FunctionDef)}
+    return names
+
+
+def test_every_file_that_is_named_exists() -> None:
+    named = re.findall(r"`([\w/]+\.(?:py|toml))`", TEXT)
+    assert len(named) > 30
+    for name in named:
+        assert (PACKAGE / name).is_file() or (CHECKOUT / name).is_file(), name
+
+
+@pytest.mark.parametrize(
+    ("file", "function"), re.findall(r"\| `([\w/]+\.py)` \| `([\w.]+)` \|", TEXT)
+)
+def test_every_step_of_the_walk_is_where_the_page_says(file: str, function: str) -> None:
+    assert function in names_in(PACKAGE / file)
+
+
+def test_the_layers_are_those_of_the_contract() -> None:
+    contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    order = [name for layer in layers for name in layer.split(" : ")]
+    drawn = re.findall(r'^    \w+\["<b>(.*?)</b>', TEXT, re.MULTILINE)
+    listed = [name.strip().rstrip("/") for group in drawn for name in group.split(",")]
+    shims = {"build", "train", "evaluate", "comparison"}
+    assert sorted(listed) == sorted(set(order) - shims)
+    lowest = {"metrics", "seeds", "errors", "progress", "lazy"}
+    assert [n for n in listed if n not in lowest] == [n for n in order if n not in lowest | shims]
+    subpackages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert {name for name in order if (PACKAGE / name).is_dir()} == subpackages
+
+
+def test_a_generator_may_import_what_the_page_says() -> None:
+    contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contracts["contracts"][0]["layers"]
+    below = layers[layers.index("generators") + 1 :]
+    allowed = {name for layer in below for name in layer.split(" : ")}
+    sentence = re.search(r"A module in `generators/` may import (.*?)\. It", TEXT, re.DOTALL)
+    assert sentence
+    assert {name.rstrip("/") for name in re.findall(r"`([\w/]+)`", sentence[1])} == allowed
