@@ -42,7 +42,7 @@ def test_the_layers_are_those_of_the_contract() -> None:
     contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = contracts["contracts"][0]["layers"]
     order = [name for layer in layers for name in layer.split(" : ")]
-    drawn = re.findall(r'^    \w+\["<b>(.*?)</b>', TEXT, re.MULTILINE)
+    drawn = re.findall(r'^ +\w+\["<b>(.*?)</b>', TEXT, re.MULTILINE)
     listed = [name.strip().rstrip("/") for group in drawn for name in group.split(",")]
     shims = {"build", "train", "evaluate", "comparison"}
     assert sorted(listed) == sorted(set(order) - shims)

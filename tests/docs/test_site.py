@@ -44,7 +44,7 @@ def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
 
 def test_the_layers_are_drawn(site: Path) -> None:
     page = (site / "architecture" / "index.html").read_text(encoding="utf-8")
-    assert '<pre class="mermaid"><code>flowchart TD' in page
+    assert '<pre class="mermaid"><code>flowchart LR' in page
 
 
 def test_links_of_the_readme_lead_somewhere(site: Path) -> None:
