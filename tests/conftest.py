@@ -39,6 +39,11 @@ def offline_names() -> list[str]:
     ]
 
 
+def with_reference_build(*values: Any) -> Any:
+    """Return parameters of a test that needs minutes of building; `.ci/run` runs these."""
+    return pytest.param(*values, marks=(pytest.mark.slow, pytest.mark.reference))
+
+
 class SharedBuilds:
     """Builds that all tests and all workers of pytest-xdist share; not to be changed.
 
@@ -85,6 +90,13 @@ def reference_root(builds: SharedBuilds) -> Path:
     """Root with the reference builds of all recipes that need no download; minutes: for `slow`."""
     roots = {builds.root(name, rings=True) for name in offline_names()}
     (root,) = roots
+    return root
+
+
+@pytest.fixture(scope="session")
+def motif_root(builds: SharedBuilds) -> Path:
+    """Root with the reference builds of both BA-2Motif recipes, without RINGS."""
+    (root,) = {builds.root(name) for name in ("ba2motif", "ba2motif-balanced")}
     return root
 
 

@@ -11,9 +11,12 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.files.shipped import shipped
 from graphxai_data.training.checkpoint import read_card
 from graphxai_data.training.train import predictive_scores
+from tests.conftest import SharedBuilds, with_reference_build
 from tools.model_card import model_card
 
 NAMES = sorted(path.parent.name for path in shipped("models").glob("*/model.toml"))
+# A model needs the full build that it was trained on.
+WITH_BUILDS = [with_reference_build(name) if "mnist" in name else name for name in NAMES]
 
 
 def test_b_cos_and_relu_are_there_for_every_explainability_dataset() -> None:
@@ -22,10 +25,10 @@ def test_b_cos_and_relu_are_there_for_every_explainability_dataset() -> None:
     assert expected == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_model_has_the_scores_of_its_card(name: str, reference_root: Path) -> None:
+@pytest.mark.parametrize("name", WITH_BUILDS)
+def test_a_model_has_the_scores_of_its_card(name: str, builds: SharedBuilds) -> None:
     card = read_card(shipped("models") / name)
-    dataset = GraphXAIDataset(reference_root, card.data.dataset)
+    dataset = GraphXAIDataset.from_folder(builds.folder(card.data.dataset, rings=True))
     model = load_model(name, dataset)  # refuses another build
     test = dataset[dataset.get_idx_split()["test"]]
     loader = BatchLoader(test, 64)
@@ -45,11 +48,12 @@ def test_the_readme_of_a_model_is_its_card(name: str) -> None:
     assert (folder / "README.md").read_text() == model_card(name, read_card(folder))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WITH_BUILDS)
 def test_the_example_of_a_card_runs(
-    name: str, reference_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, builds: SharedBuilds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "data").symlink_to(reference_root)
+    root = builds.root(read_card(shipped("models") / name).data.dataset, rings=True)
+    (tmp_path / "data").symlink_to(root)
     monkeypatch.chdir(tmp_path)
     text = (shipped("models") / name / "README.md").read_text()
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

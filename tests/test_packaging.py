@@ -120,6 +120,8 @@ def measured_names() -> set[str]:
     }
 
 
+@pytest.mark.slow
+@pytest.mark.reference
 def test_the_readmes_table_is_what_the_reference_builds_have(reference_root: Path) -> None:
     rows = re.findall(
         r"^\| `([\w-]+)` \|( [\d,]+ \|.*)\|$", (CHECKOUT / "README.md").read_text(), re.MULTILINE
@@ -137,6 +139,8 @@ def test_the_readmes_table_is_what_the_reference_builds_have(reference_root: Pat
         ]
 
 
+@pytest.mark.slow
+@pytest.mark.reference
 def test_the_readmes_rings_table_is_what_was_measured(reference_root: Path) -> None:
     readme = (CHECKOUT / "README.md").read_text()
     rows = re.findall(

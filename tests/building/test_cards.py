@@ -1,10 +1,11 @@
 from pathlib import Path
 
 from graphxai_data.building.build import build
+from tests.conftest import SharedBuilds
 
 
-def test_the_card_shows_what_was_built_next_to_the_paper(reference_root: Path) -> None:
-    card = (reference_root / "dihalo/seed-0/README.md").read_text()
+def test_the_card_shows_what_was_built_next_to_the_paper(builds: SharedBuilds) -> None:
+    card = (builds.folder("dihalo", rings=True) / "README.md").read_text()
     assert "| nodes per graph, mean | 51.56 | 51.65 (paper) | ± 0.5 |" in card
     assert "| 0: Cl ortho | 800 | 100 | 100 | 1000 |" in card
     assert "(classes.svg)" in card

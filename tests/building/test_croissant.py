@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SharedBuilds
+
 
 @pytest.mark.parametrize("name", ["ba2motif", "dihalo"])
 def test_mlcroissant_accepts_the_description_of_a_build(
-    name: str, reference_root: Path, tmp_path: Path
+    name: str, builds: SharedBuilds, tmp_path: Path
 ) -> None:
-    path = reference_root / name / "seed-0" / "croissant.json"
+    path = builds.folder(name, rings=True) / "croissant.json"
     validate = [Path(sys.executable).with_name("mlcroissant"), "validate", "--jsonld"]
     accepted = subprocess.run([*validate, path], capture_output=True, text=True)
     assert accepted.returncode == 0, accepted.stderr
@@ -21,8 +23,8 @@ def test_mlcroissant_accepts_the_description_of_a_build(
 
 
 @pytest.mark.parametrize("name", ["ba2motif", "dihalo"])
-def test_every_file_is_listed_with_its_hash_and_size(name: str, reference_root: Path) -> None:
-    folder = reference_root / name / "seed-0"
+def test_every_file_is_listed_with_its_hash_and_size(name: str, builds: SharedBuilds) -> None:
+    folder = builds.folder(name, rings=True)
     files = json.loads((folder / "croissant.json").read_text())["distribution"]
     listed = {file["contentUrl"]: file for file in files}
     assert listed.keys() == {path.name for path in folder.iterdir()} - {"croissant.json"}

@@ -16,18 +16,30 @@ from graphxai_data.errors import InputError
 from graphxai_data.files.hashing import file_sha256
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.shards import ShardReader, shard_bytes
-from tests.conftest import copy_build, edit_manifest
+from tests.conftest import (
+    SharedBuilds,
+    copy_build,
+    edit_manifest,
+    offline_names,
+    with_reference_build,
+)
+
+
+@pytest.mark.parametrize("name", offline_names())
+def test_a_build_of_500_graphs_is_proven_in_full(name: str, builds: SharedBuilds) -> None:
+    assert verify(builds.folder(name, 500), full=True) == []
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("ba2motif", "ba2motif-balanced", "dihalo", "dihalo-decoy"),
+        *("ba2motif", "ba2motif-balanced"),
+        *(with_reference_build(name) for name in ("dihalo", "dihalo-decoy")),
         *(pytest.param(n, marks=pytest.mark.slow) for n in ("dihalo-nonet", "dihalo-heavy")),
     ],  # digits, which take minutes: generators/test_mnist75sp.py
 )
-def test_reference_builds_are_proven_in_full(name: str, reference_root: Path) -> None:
-    assert verify(reference_root / name / "seed-0", full=True) == []
+def test_reference_builds_are_proven_in_full(name: str, builds: SharedBuilds) -> None:
+    assert verify(builds.folder(name, rings="dihalo" in name), full=True) == []
 
 
 def test_a_missing_shard_is_named(small_build: Path) -> None:
@@ -297,9 +309,9 @@ def test_graphs_of_another_seed_are_noticed_by_the_full_check(
 
 
 def test_a_reference_build_with_other_graphs_is_noticed(
-    reference_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    motif_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = copy_build(reference_root / "ba2motif/seed-0", tmp_path)
+    folder = copy_build(motif_root / "ba2motif/seed-0", tmp_path)
     module = sys.modules["graphxai_data.building.verify"]
     monkeypatch.setattr(module, "reference_digest", lambda *_: "another")
     assert any("but the reference build has another" in p for p in verify(folder))

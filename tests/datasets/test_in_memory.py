@@ -17,8 +17,8 @@ from tests.conftest import copy_build
 
 
 @pytest.fixture(scope="module")
-def dataset(reference_root: Path) -> BA2Motif:
-    return BA2Motif(reference_root)
+def dataset(motif_root: Path) -> BA2Motif:
+    return BA2Motif(motif_root)
 
 
 def test_it_is_a_pyg_in_memory_dataset(dataset: BA2Motif) -> None:
@@ -29,8 +29,8 @@ def test_it_is_a_pyg_in_memory_dataset(dataset: BA2Motif) -> None:
     assert repr(dataset) == "BA2Motif('ba2motif', 1000 graphs, seed=0)"
 
 
-def test_every_graph_equals_its_record(dataset: BA2Motif, reference_root: Path) -> None:
-    shard = ShardReader(reference_root / "ba2motif/seed-0/shard-00000.h5")
+def test_every_graph_equals_its_record(dataset: BA2Motif, motif_root: Path) -> None:
+    shard = ShardReader(motif_root / "ba2motif/seed-0/shard-00000.h5")
     for graph, record in zip(dataset, shard, strict=True):
         assert torch.equal(graph.x, torch.from_numpy(record.x))
         assert torch.equal(graph.edge_index, torch.from_numpy(record.edge_index))
@@ -89,10 +89,8 @@ def test_split_indices_are_positions_in_a_selection(dataset: BA2Motif) -> None:
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_a_split_holds_exactly_its_graphs(
-    dataset: BA2Motif, reference_root: Path, split: str
-) -> None:
-    part = BA2Motif(reference_root, split=split)
+def test_a_split_holds_exactly_its_graphs(dataset: BA2Motif, motif_root: Path, split: str) -> None:
+    part = BA2Motif(motif_root, split=split)
     index = dataset.get_idx_split()[split]
     assert part.num_classes == 2
     assert len(part) == len(index)
@@ -102,9 +100,9 @@ def test_a_split_holds_exactly_its_graphs(
             assert torch.equal(value, dataset[i][key])
 
 
-def test_twins_are_in_the_same_split(reference_root: Path) -> None:
+def test_twins_are_in_the_same_split(motif_root: Path) -> None:
     groups = [
-        set(BA2Motif(reference_root, split=s, variant="balanced")._data.group.tolist())
+        set(BA2Motif(motif_root, split=s, variant="balanced")._data.group.tolist())
         for s in ("train", "valid", "test")
     ]
     assert len(set.union(*groups)) == sum(map(len, groups)) == 500
@@ -139,13 +137,13 @@ def test_missing_builds_are_built(tmp_path: Path, recipe_file: object) -> None:
     assert verify(tmp_path / "root/x/seed-5") == []
 
 
-def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(reference_root: Path) -> None:
+def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(motif_root: Path) -> None:
     def constant(data: object) -> object:
         data.x = torch.ones(data.num_nodes, 1)
         return data
 
     dataset = BA2Motif(
-        reference_root,
+        motif_root,
         transform=ToUndirected(),
         pre_transform=constant,
         pre_filter=has_class_one,
@@ -156,7 +154,7 @@ def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(reference_root: P
     assert dataset[0].node_mask.sum() == 5
     assert sum(map(len, dataset.get_idx_split().values())) == 500
     with pytest.raises(InputError, match="keeps none of the graphs"):
-        BA2Motif(reference_root, pre_filter=lambda data: False)
+        BA2Motif(motif_root, pre_filter=lambda data: False)
 
 
 def test_graphs_can_be_indexed_like_any_pyg_dataset(dataset: BA2Motif) -> None:
@@ -165,8 +163,8 @@ def test_graphs_can_be_indexed_like_any_pyg_dataset(dataset: BA2Motif) -> None:
     assert dataset[torch.tensor([3, 1])][1].graph_id.item() == 1
 
 
-def test_force_reload_builds_again(tmp_path: Path, reference_root: Path) -> None:
-    folder = copy_build(reference_root / "ba2motif/seed-0", tmp_path)
+def test_force_reload_builds_again(tmp_path: Path, motif_root: Path) -> None:
+    folder = copy_build(motif_root / "ba2motif/seed-0", tmp_path)
     (folder / "shard-00000.h5").write_bytes(b"damaged")
     with pytest.raises(DamagedError, match="not the file that manifest.json lists"):
         BA2Motif(tmp_path)
@@ -182,23 +180,21 @@ def test_a_build_of_another_recipe_under_this_name_is_refused(
         BA2Motif(tmp_path)
 
 
-def test_a_root_may_start_with_a_tilde(
-    reference_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(reference_root.parent))
-    assert len(BA2Motif(f"~/{reference_root.name}")) == 1000
+def test_a_root_may_start_with_a_tilde(motif_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(motif_root.parent))
+    assert len(BA2Motif(f"~/{motif_root.name}")) == 1000
 
 
-def test_the_default_dtype_of_torch_changes_nothing(reference_root: Path) -> None:
+def test_the_default_dtype_of_torch_changes_nothing(motif_root: Path) -> None:
     torch.set_default_dtype(torch.float64)
     try:
-        assert BA2Motif(reference_root)[0].x.dtype == torch.float32
+        assert BA2Motif(motif_root)[0].x.dtype == torch.float32
     finally:
         torch.set_default_dtype(torch.float32)
 
 
-def test_arguments_have_the_order_of_the_general_dataset(reference_root: Path) -> None:
-    assert len(BA2Motif(reference_root, 0, "test")) == 100
+def test_arguments_have_the_order_of_the_general_dataset(motif_root: Path) -> None:
+    assert len(BA2Motif(motif_root, 0, "test")) == 100
 
 
 def test_a_smaller_build_is_loaded_with_a_warning(
@@ -211,18 +207,18 @@ def test_a_smaller_build_is_loaded_with_a_warning(
     assert "has 20 graphs, its recipe 1000" in caplog.text
 
 
-def test_invalid_arguments_are_refused(dataset: BA2Motif, reference_root: Path) -> None:
+def test_invalid_arguments_are_refused(dataset: BA2Motif, motif_root: Path) -> None:
     with pytest.raises(InputError, match="split: expected one of train, valid, test, got 'val'"):
-        BA2Motif(reference_root, split="val")
+        BA2Motif(motif_root, split="val")
     with pytest.raises(InputError, match="unknown dataset 'ba2motif-balance'"):
-        BA2Motif(reference_root, variant="balance")
-    part = BA2Motif(reference_root, split="test")
+        BA2Motif(motif_root, variant="balance")
+    part = BA2Motif(motif_root, split="test")
     with pytest.raises(InputError, match="only split 'test' is loaded"):
         part.get_idx_split()
 
 
 def test_loading_makes_no_object_per_graph(
-    reference_root: Path, monkeypatch: pytest.MonkeyPatch
+    motif_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from graphxai_data.datasets import data as module
 
@@ -233,13 +229,13 @@ def test_loading_makes_no_object_per_graph(
         "__init__",
         lambda self, *a, **k: (created.append(1), original(self, *a, **k))[1],
     )
-    BA2Motif(reference_root)
+    BA2Motif(motif_root)
     assert len(created) == 1
 
 
-def test_nothing_but_the_build_folder_is_written(reference_root: Path, dataset: BA2Motif) -> None:
-    assert not list(reference_root.rglob("*.pt"))
-    assert not (reference_root / "processed").exists()
+def test_nothing_but_the_build_folder_is_written(motif_root: Path, dataset: BA2Motif) -> None:
+    assert not list(motif_root.rglob("*.pt"))
+    assert not (motif_root / "processed").exists()
 
 
 def test_a_dataset_of_one_graph_has_the_same_fields(tmp_path: Path) -> None:

@@ -8,16 +8,17 @@ from matplotlib.figure import Figure
 from graphxai_data import BatchLoader, GraphXAIDataset, explain, load_model
 from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
+from tests.conftest import SharedBuilds
 
 
 @pytest.fixture(scope="module", params=["ba2motif", "dihalo", "mnist75sp-r23"])
-def dataset(request: pytest.FixtureRequest, reference_root: Path) -> GraphXAIDataset:
-    return GraphXAIDataset(reference_root, request.param)
+def dataset(request: pytest.FixtureRequest, builds: SharedBuilds) -> GraphXAIDataset:
+    return GraphXAIDataset.from_folder(builds.folder(request.param, 500))
 
 
 def model_for(dataset: GraphXAIDataset) -> torch.nn.Module:
     kind = "bcos-gine" if dataset.name == "dihalo" else "bcos-gin"
-    return load_model(f"{kind}-{dataset.name}", dataset)
+    return load_model(f"{kind}-{dataset.name}", dataset, force=True)
 
 
 def test_a_graph_is_drawn_with_its_rationale(dataset: GraphXAIDataset) -> None:

@@ -8,6 +8,7 @@ from click.testing import Result
 from graphxai_data.datasets.records import Graphs
 from graphxai_data.drawing.terminal import bar, graph_text, sparkline
 from graphxai_data.manifest import Manifest
+from tests.conftest import SharedBuilds
 
 Cli = Callable[..., Result]
 
@@ -27,8 +28,8 @@ def graphs_of(folder: Path) -> Graphs:
     return Graphs(folder, Manifest.load(folder))
 
 
-def test_a_digit_shows_its_ink_and_its_rationale(reference_root: Path) -> None:
-    record = graphs_of(reference_root / "mnist75sp-r23" / "seed-0")[7]
+def test_a_digit_shows_its_ink_and_its_rationale(builds: SharedBuilds) -> None:
+    record = graphs_of(builds.folder("mnist75sp-r23", 500))[7]
     lines = graph_text(record).plain.rstrip("\n").split("\n")
     assert len(lines) == 28
     assert {len(line) for line in lines} == {56}
@@ -37,16 +38,16 @@ def test_a_digit_shows_its_ink_and_its_rationale(reference_root: Path) -> None:
     assert (drawn | ~inside).all()  # all of the rationale is seen
 
 
-def test_a_molecule_shows_its_halogens(reference_root: Path) -> None:
-    record = graphs_of(reference_root / "dihalo" / "seed-0")[18]
+def test_a_molecule_shows_its_halogens(builds: SharedBuilds) -> None:
+    record = graphs_of(builds.folder("dihalo", 500))[18]
     text = graph_text(record)
     assert text.plain.count("Cl") == 2
     orange = [text.plain[s.start : s.end] for s in text.spans if "orange" in str(s.style)]
     assert sorted(orange) == ["C"] * 6 + ["Cl"] * 2
 
 
-def test_without_colours_atoms_of_the_rationale_have_a_star(reference_root: Path) -> None:
-    record = graphs_of(reference_root / "dihalo" / "seed-0")[18]
+def test_without_colours_atoms_of_the_rationale_have_a_star(builds: SharedBuilds) -> None:
+    record = graphs_of(builds.folder("dihalo", 500))[18]
     assert graph_text(record, colours=False).plain.count("*") == 8
     assert max(map(len, graph_text(record, 40).plain.split("\n"))) <= 40
 
@@ -85,7 +86,7 @@ def test_info_refuses_a_graph_that_does_not_exist(cli: Cli, small_build: Path, g
 
 def test_info_shows_sizes_and_degrees(cli: Cli, small_build: Path) -> None:
     lines = cli("info", small_build).stdout.splitlines()
-    nodes = [line for line in lines if line.startswith("nodes a graph   ")]
+    nodes = [line for line in lines if line.startswith("nodes per graph ")]
     sizes = [graphs_of(small_build)[i].num_nodes for i in range(40)]
     assert nodes[0].split()[3] == str(min(sizes))
     assert nodes[0].split()[-1] == str(max(sizes))

@@ -313,8 +313,8 @@ def test_the_sweep_has_predictions_only_if_there_is_no_rationale(
     assert f"| `nci1` | 2 | F1 | {row['f1']:.3f} ± {row['f1_std']:.3f} | 0.703 |" in text
 
 
-def test_positive_scores_are_red_and_negative_ones_blue(reference_root: Path) -> None:
-    dataset = GraphXAIDataset(reference_root, "ba2motif")
+def test_positive_scores_are_red_and_negative_ones_blue(motif_root: Path) -> None:
+    dataset = GraphXAIDataset(motif_root, "ba2motif")
     model = load_model("bcos-gin-ba2motif", dataset)
     axes = figures.Figure().subplots()
     data = dataset[0]

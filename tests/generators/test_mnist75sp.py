@@ -22,7 +22,7 @@ from graphxai_data.graphs.shards import ShardReader, shard_bytes
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
-from tests.conftest import edit_manifest
+from tests.conftest import SharedBuilds, edit_manifest
 
 VARIANTS = ["mnist75sp", *(f"mnist75sp-{v}" for v in ("r23", "knn", "nopos", "gated"))]
 
@@ -113,22 +113,26 @@ def test_a_small_build_is_proven_in_full(name: str, tmp_path: Path) -> None:
     assert verify(tmp_path / name / "seed-3", full=True) == []
 
 
-def test_a_sample_of_the_reference_build_is_proven(reference_root: Path) -> None:
-    assert verify(reference_root / "mnist75sp-r23" / "seed-0") == []
+@pytest.mark.slow
+@pytest.mark.reference
+def test_a_sample_of_the_reference_build_is_proven(builds: SharedBuilds) -> None:
+    assert verify(builds.folder("mnist75sp-r23", rings=True)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_reference_build_is_proven_in_full(name: str, reference_root: Path) -> None:
-    assert verify(reference_root / name / "seed-0", full=True) == []
+def test_the_reference_build_is_proven_in_full(name: str, builds: SharedBuilds) -> None:
+    assert verify(builds.folder(name, rings=True), full=True) == []
 
 
-def test_the_splits_are_the_papers(reference_root: Path) -> None:
-    for name in VARIANTS:
-        manifest = Manifest.load(reference_root / name / "seed-0")
-        assert manifest.statistics["splits"] == {"train": 20_000, "valid": 5_000, "test": 1_000}
-        for counts in manifest.statistics["class_splits"].values():
-            assert counts["train"] == pytest.approx(4 * counts["valid"], abs=5)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_splits_are_the_papers(name: str) -> None:
+    recipe = Recipe.load(name)
+    plan = make_plan(recipe, 0, recipe.params.graphs, find_sources(recipe))
+    assert np.bincount(plan.split).tolist() == [20_000, 5_000, 1_000]
+    for label in range(10):
+        train, valid, _ = np.bincount(plan.split[plan.label == label])
+        assert train == pytest.approx(4 * valid, abs=5)
 
 
 def test_test_graphs_are_test_images_and_seeds_change_train_and_valid_only() -> None:
@@ -170,17 +174,17 @@ def test_the_number_of_a_node_does_not_tell_its_place() -> None:
 
 
 def test_one_reading_of_tau_isolates_nodes_and_the_other_connects_them(
-    reference_root: Path,
+    builds: SharedBuilds,
 ) -> None:
     literal, weighted = (
-        Manifest.load(reference_root / name / "seed-0").statistics
+        Manifest.load(builds.folder(name, 500)).statistics
         for name in ("mnist75sp", "mnist75sp-r23")
     )
     assert literal["isolated_nodes_mean"] / literal["nodes_mean"] > 0.8
     assert weighted["isolated_nodes_mean"] == 0
     assert weighted["components_mean"] == 1
     for name, other in (("mnist75sp", "mnist75sp-r23"), ("mnist75sp-r23", "mnist75sp")):
-        card = (reference_root / name / "seed-0" / "README.md").read_text()
+        card = (builds.folder(name, 500) / "README.md").read_text()
         assert f"`{other}`" in card
         for fact in ("isolated nodes", "connected components", "degree", "in the rationale"):
             assert fact in card

@@ -55,8 +55,8 @@ def test_with_hydrogens_a_linear_network_cannot_tell_ortho_from_para(edges: str,
     assert gap(1, edges, hydrogens=False, seed=seed) > 1e-6
 
 
-def test_walks_are_counted_as_networkx_counts_them(reference_root: object) -> None:
-    dataset = BA2Motif(str(reference_root))
+def test_walks_are_counted_as_networkx_counts_them(motif_root: object) -> None:
+    dataset = BA2Motif(str(motif_root))
     counts = walk_counts(dataset)
     for i in (0, 17):
         data = dataset[i]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from graphxai_data.report.page import write_report
+from tests.conftest import SharedBuilds
 from tests.report.reading import Page
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -360,9 +361,9 @@ def test_printing_leaves_out_what_cannot_be_pressed_and_cuts_nothing_off(
 
 
 def test_nine_thousand_graphs_fit_in_five_megabytes_and_are_seen_within_a_second(
-    show: Any, reference_root: Path, tmp_path: Path
+    show: Any, builds: SharedBuilds, tmp_path: Path
 ) -> None:
-    folder = reference_root / "dihalo" / "seed-0"
+    folder = builds.folder("dihalo", rings=True)
     # One more than are shown by default, and all quick.
     shown = ["bcos", "saliency", "input-x-gradient", "degree", "halogen-closeness"]
     page = write_report(folder, out=tmp_path / "page.html", explainers=shown, check=False)

@@ -17,7 +17,7 @@ from graphxai_data.rings.quick import shuffled_labels
 from graphxai_data.rings.sample import sample_dataset
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.seeds import rng_for
-from tests.conftest import run_python
+from tests.conftest import SharedBuilds, run_python, with_reference_build
 from tests.rings.planted import EXPECTED, planted
 
 
@@ -59,15 +59,15 @@ def test_dense_features_are_measured() -> None:
         ("ba2motif", "fail", "fail"),
         ("ba2motif-balanced", "pass", "pass"),
         ("dihalo", "pass", "pass"),
-        ("dihalo-decoy", "pass", "pass"),
-        ("mnist75sp", "fail", "fail"),
-        ("mnist75sp-nopos", "pass", "pass"),
+        with_reference_build("dihalo-decoy", "pass", "pass"),
+        with_reference_build("mnist75sp", "fail", "fail"),
+        with_reference_build("mnist75sp-nopos", "pass", "pass"),
     ],
 )
 def test_verdicts_of_the_reference_builds(
-    name: str, p1: str, p2: str, reference_root: Path
+    name: str, p1: str, p2: str, builds: SharedBuilds
 ) -> None:
-    folder = reference_root / name / "seed-0"
+    folder = builds.folder(name, rings=True)
     measurement = json.loads((folder / "rings.json").read_text())
     assert measurement["depth"] == "quick"
     assert (measurement["p1"]["verdict"], measurement["p2"]["verdict"]) == (p1, p2)
