@@ -57,7 +57,7 @@ def _pack_column(column: Column, values: Sequence[Any]) -> Columns:
     arrays = [np.empty(rows.array_shape(0), rows.dtype)]  # so that no graphs give an empty array
     arrays += [np.asarray(value, rows.dtype) for value in values]
     joined = np.concatenate(arrays, axis=column.axis)
-    return {column.name: joined if column.feature is None else _compact(joined, column.feature)}
+    return {column.name: _compact(joined, column)}
 
 
 def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
@@ -128,15 +128,18 @@ def pointers(lengths: npt.ArrayLike) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
 
-def _compact(rows: npt.NDArray[np.float32], feature: Feature) -> npt.NDArray[Any]:
-    """Return features as they are stored."""
-    if feature.encoding == "dense":
+def _compact(rows: npt.NDArray[Any], column: Column) -> npt.NDArray[Any]:
+    """Return rows as they are stored."""
+    feature = column.feature
+    if feature is None or feature.encoding == "dense":
         return rows
     parts = np.split(rows, np.cumsum(feature.widths)[:-1], axis=1) if feature.widths else [rows]
     for part in parts:
         valid = ((part == 0) | (part == 1)).all(axis=1) & (part.sum(axis=1) == 1)
         if not valid.all():
             bad = int(np.argmin(valid))
-            raise CheckFailedError(f"a feature declared one-hot is not, in row {bad} of its shard")
+            raise CheckFailedError(
+                f"{column.name} is declared {feature.encoding}, but row {bad} of its shard is not"
+            )
     ids = np.stack([part.argmax(axis=1) for part in parts], axis=1).astype(np.uint8)
     return ids if feature.widths else ids.reshape(-1)

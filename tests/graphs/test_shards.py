@@ -164,7 +164,9 @@ def test_after_an_error_nothing_is_published(tmp_path: Path) -> None:
 def test_a_feature_that_is_not_one_hot_is_refused(bad: float) -> None:
     graph = _path_graph(3)
     graph.x[1, 0] = bad
-    with pytest.raises(CheckFailedError, match="declared one-hot is not, in row 1"):
+    with pytest.raises(
+        CheckFailedError, match="x is declared onehot, but row 1 of its shard is not"
+    ):
         _columns(SIMPLE, [graph])
 
 
@@ -174,7 +176,9 @@ def test_two_ones_in_a_one_hot_row_are_refused() -> None:
         x=np.ones((3, 2), np.float32), edge_index=graph.edge_index, y=0,
         node_mask=graph.node_mask, edge_mask=graph.edge_mask, group=0,
     )  # fmt: skip
-    with pytest.raises(CheckFailedError, match="declared one-hot is not, in row 0"):
+    with pytest.raises(
+        CheckFailedError, match="x is declared onehot, but row 0 of its shard is not"
+    ):
         _columns(Schema(Feature(2, "onehot"), None, 1), [two])
 
 
