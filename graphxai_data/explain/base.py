@@ -197,7 +197,8 @@ class Explanation:
         whole_number("m", m, 1, 2**62)
         ptr = self._ptr()
         counts = np.minimum(m, np.diff(ptr))
-        return self._flags(top_rows(self._float_scores(), ptr, counts))
+        selected = top_rows(self._float_scores(), ptr, counts)
+        return torch.from_numpy(selected).to(self.batch.device)
 
     def smallest_set(self, fraction: float) -> Tensor:
         """Return [n] bool: the fewest nodes per graph that make up `fraction` of the response.
@@ -219,7 +220,7 @@ class Explanation:
             sum_before = np.insert(graph_scores[order].cumsum(), 0, 0.0)[:-1]
             needed = (sum_before <= fraction * response) & (graph_scores[order] > 0)
             selected[first:last][order] = needed
-        return self._flags(selected)
+        return torch.from_numpy(selected).to(self.batch.device)
 
     def draw(self, i: int = 0) -> "Figure":
         """Return a figure of graph i of the batch: its rationale, if known, and its node scores.
@@ -244,9 +245,6 @@ class Explanation:
 
     def _float_scores(self) -> Any:
         return self.node_scores.detach().cpu().numpy().astype(np.float64)
-
-    def _flags(self, selected: Any) -> Tensor:
-        return torch.from_numpy(selected).to(self.batch.device)
 
 
 def nodes_from_edges(edge_scores: Tensor, edge_index: Tensor, nodes: int, rule: Rule) -> Tensor:

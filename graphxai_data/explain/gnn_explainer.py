@@ -9,6 +9,7 @@ a batch with the same result as one optimisation per graph. PyG's class sets edg
 
 import inspect
 import math
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -117,13 +118,14 @@ def _learn(
     model: nn.Module, inputs: Inputs, target: Tensor, initial: Masks, epochs: int, rate: float
 ) -> Masks:
     """Return σ(masks) after some epochs of Adam."""
-    graphs = inputs.graphs
-    edges = _LearnedMask(initial.edges, inputs.edge_graph, graphs, _EDGE_SIZE, _EDGE_ENTROPY)
+    graphs, leaf = inputs.graphs, initial.edges.detach().clone().requires_grad_()
+    edges = _LearnedMask(leaf, inputs.edge_graph, graphs, _EDGE_SIZE, _EDGE_ENTROPY)
     features, masks = None, [edges]
     if initial.features is not None:
-        graph = inputs.batch.unsqueeze(1).expand_as(initial.features)
+        leaf = initial.features.detach().clone().requires_grad_()
+        graph = inputs.batch.unsqueeze(1).expand_as(leaf)
         features = _LearnedMask(
-            initial.features, graph, graphs, _FEATURE_SIZE, _FEATURE_ENTROPY, mean_size=True
+            leaf, graph, graphs, _FEATURE_SIZE, _FEATURE_ENTROPY, mean_size=True
         )
         masks.append(features)
     optimiser = torch.optim.Adam([mask.logits for mask in masks], lr=rate, fused=True)
@@ -146,47 +148,42 @@ def _learn(
     return Masks(edges.result(), None if features is None else features.result())
 
 
+@dataclass
 class _LearnedMask:
-    """A mask with the penalties on its size and on its entropy, per graph.
+    """The logits of a mask, with the penalties on its size and on its entropy per graph.
 
     As in PyG, entries without a gradient in the first step are not used by the model: they have no
     penalty, and their result is 0.
     """
 
-    def __init__(
-        self,
-        initial: Tensor,
-        graph: Tensor,
-        graphs: int,
-        size: float,
-        entropy: float,
-        mean_size: bool = False,
-    ) -> None:
-        self.logits = initial.detach().clone().requires_grad_()
-        self._used: Tensor | None = None  # not known before the first step
-        self._share = self.logits.new_zeros(())  # 1 / used entries of the same graph
-        self._graph, self._graphs = graph, graphs
-        self._size, self._entropy, self._mean_size = size, entropy, mean_size
+    logits: Tensor
+    graph: Tensor
+    graphs: int
+    size: float
+    entropy: float
+    mean_size: bool = False
+    used: Tensor | None = None  # not known before the first step
+    share: Tensor | float = 0.0  # 1 / number of used entries of the same graph
 
     def set_gradient(self, gradient: Tensor) -> None:
         """Store the gradient for the optimiser; the first one tells which entries are used."""
         self.logits.grad = gradient
-        if self._used is None:
-            self._used = gradient != 0
-            counts = torch.bincount(self._graph[self._used], minlength=self._graphs).clamp_min(1)
-            self._share = 1 / counts.to(gradient)[self._graph]
+        if self.used is None:
+            self.used = gradient != 0
+            counts = torch.bincount(self.graph[self.used], minlength=self.graphs).clamp_min(1)
+            self.share = 1 / counts.to(gradient)[self.graph]
 
     def penalty(self) -> Tensor:
         """Return the sum of the penalties of all graphs; 0 in the first step."""
-        if self._used is None:
+        if self.used is None:
             return self.logits.new_zeros(())
         m = self.logits.sigmoid()
-        size = m * self._share if self._mean_size else m
+        size = m * self.share if self.mean_size else m
         entropy = -m * (m + _EPSILON).log() - (1 - m) * (1 - m + _EPSILON).log()
-        penalty = self._size * size + self._entropy * entropy * self._share
-        return torch.where(self._used, penalty, 0).sum()
+        penalty = self.size * size + self.entropy * entropy * self.share
+        return torch.where(self.used, penalty, 0).sum()
 
     def result(self) -> Tensor:
         """Return σ(logits), and 0 for entries that are not used."""
         mask = self.logits.sigmoid().detach()
-        return mask if self._used is None else torch.where(self._used, mask, 0)
+        return mask if self.used is None else torch.where(self.used, mask, 0)

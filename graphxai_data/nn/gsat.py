@@ -126,14 +126,12 @@ class GSAT(nn.Module):
 
 def _backbone(config: GSATConfig) -> GIN:
     """Return a GIN or GINE for node states, without dropout."""
-    size = config.classes, config.hidden, config.layers
-    options: dict[str, Any] = {
-        "update_layers": config.update_layers, "norm": config.norm, "level": config.level,
-    }  # fmt: skip
+    keys = ("classes", "hidden", "layers", "update_layers", "norm", "level")
+    options = {key: getattr(config, key) for key in keys}
     backbone = (
-        GINE(config.in_features, config.edge_features, *size, **options)
+        GINE(config.in_features, config.edge_features, **options)
         if config.edge_features
-        else GIN(config.in_features, *size, **options)
+        else GIN(config.in_features, **options)
     )
     # GSAT classifies pooled states, so the readout of the backbone is not used.
     backbone.readout = nn.Identity()
