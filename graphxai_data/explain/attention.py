@@ -14,6 +14,7 @@ from graphxai_data.explain.base import (
     target_classes,
 )
 from graphxai_data.nn.gsat import GSAT
+from graphxai_data.nn.sums import Edges
 
 
 def attention(
@@ -38,9 +39,8 @@ def attention(
             "use another method"
         )
     with torch.no_grad():
-        logits, scores, _ = model.attend(
-            inputs.x, inputs.edge_index, inputs.edge_attr, inputs.batch
-        )
+        edges = Edges(inputs.edge_index, len(inputs.x), inputs.edge_attr)
+        logits, scores, _ = model.attend(inputs.x, edges, inputs.batch)
     if inputs.node is not None:
         logits = logits[[inputs.node]]
     classes = target_classes(logits, target)

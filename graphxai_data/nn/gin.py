@@ -13,28 +13,14 @@ import torch
 from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, whole_number
-from graphxai_data.nn.config import GINConfig
+from graphxai_data.nn.config import GINConfig, NetworkConfig
 from graphxai_data.nn.sums import Edges, sum_per_graph
 
 
-class GraphNetwork(nn.Module):
-    """The base: subclasses make `updates` and `readout`, and say what edges carry.
+class GraphModel(nn.Module):
+    """The base of all models; arguments are the fields of `Config`."""
 
-    Arguments are the fields of `Config`.
-    """
-
-    Config: ClassVar[type[GINConfig]] = GINConfig
-    updates: nn.ModuleList
-    readout: nn.Module
-
-    def __init__(self, in_features: int, classes: int, *size: int, **options: Any) -> None:
-        super().__init__()
-        self.config = self.Config(in_features, classes, *size, **options)
-        self.in_features = self.config.in_features
-        self.edge_features = self.config.edge_features
-        self.level = self.config.level
-        self.widths = [in_features] + [self.config.hidden] * self.config.layers
-        self.dropout = nn.Dropout(self.config.dropout)
+    Config: ClassVar[type[NetworkConfig]]
 
     def forward(
         self,
@@ -59,8 +45,37 @@ class GraphNetwork(nn.Module):
         Returns:
             [g, c], or [n, c] for node-level models.
         """
-        h = self.states(x, Edges(edge_index, len(x), edge_attr, edge_weight))
-        return self.pool(self.readout(h), batch, batch_size)
+        edges = Edges(edge_index, len(x), edge_attr, edge_weight)
+        return self.logits(x, edges, batch, batch_size)
+
+    def logits(
+        self, x: Tensor, edges: Edges, batch: Tensor | None = None, batch_size: int | None = None
+    ) -> Tensor:
+        """Return the logits, as `forward` does."""
+        raise NotImplementedError
+
+
+class GraphNetwork(GraphModel):
+    """A graph isomorphism network: subclasses make `updates` and `readout`."""
+
+    Config: ClassVar[type[GINConfig]] = GINConfig
+    updates: nn.ModuleList
+    readout: nn.Module
+
+    def __init__(self, in_features: int, classes: int, *size: int, **options: Any) -> None:
+        super().__init__()
+        self.config = self.Config(in_features, classes, *size, **options)
+        self.in_features = self.config.in_features
+        self.edge_features = self.config.edge_features
+        self.level = self.config.level
+        self.widths = [in_features] + [self.config.hidden] * self.config.layers
+        self.dropout = nn.Dropout(self.config.dropout)
+
+    def logits(
+        self, x: Tensor, edges: Edges, batch: Tensor | None = None, batch_size: int | None = None
+    ) -> Tensor:
+        """Return the readout of all nodes, pooled."""
+        return self.pool(self.readout(self.states(x, edges)), batch, batch_size)
 
     def states(self, x: Tensor, edges: Edges) -> Tensor:
         """Return the states [n, hidden] of all nodes after the last update."""
@@ -159,16 +174,14 @@ class DeepSets(GIN):
         self,
         x: Tensor,
         edge_index: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        *,
+        *args: Any,
         edge_weight: Tensor | None = None,
-        batch_size: int | None = None,
+        **options: Any,
     ) -> Tensor:
-        """Return the logits, as any `GraphNetwork`; edges may be left out."""
+        """Return the logits, as any model; edges may be left out."""
         if edge_index is None:
             edge_index = torch.empty((2, 0), dtype=torch.long, device=x.device)
-        return super().forward(x, edge_index, None, batch, batch_size=batch_size)
+        return super().forward(x, edge_index, *args, **options)
 
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return (1 + ε) h, whatever the edges are."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from graphxai_data.nn.config import GSATConfig
-from graphxai_data.nn.gin import GIN, GINE, relu_layers
+from graphxai_data.nn.gin import GIN, GINE, GraphModel, relu_layers
 from graphxai_data.nn.sums import Edges
 
 # In float32 the uniform draw may be 0, and its logit minus infinity.
@@ -32,7 +32,7 @@ class Attended(NamedTuple):
     scores: Tensor
 
 
-class GSAT(nn.Module):
+class GSAT(GraphModel):
     """Graph stochastic attention, learned at edge level.
 
     Arguments are the fields of `graphxai_data.nn.config.GSATConfig`: in_features, classes, hidden
@@ -58,33 +58,19 @@ class GSAT(nn.Module):
         self.temperatures = config.temperature
         self.temperature = config.temperature[0]
 
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        *,
-        edge_weight: Tensor | None = None,
-        batch_size: int | None = None,
+    def logits(
+        self, x: Tensor, edges: Edges, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Tensor:
-        """Return logits [g, c], or [n, c] for node-level models; arguments as for `GIN`."""
-        return self.attend(x, edge_index, edge_attr, batch, edge_weight, batch_size).logits
+        """Return the logits of `attend`."""
+        return self.attend(x, edges, batch, batch_size).logits
 
     def attend(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        batch_size: int | None = None,
+        self, x: Tensor, edges: Edges, batch: Tensor | None = None, batch_size: int | None = None
     ) -> Attended:
         """Return logits and the attention behind them; arguments as for `forward`."""
-        edges = Edges(edge_index, len(x), edge_attr)
-        scores = self._scores(x, edges)
-        attention = both_ways(torch.sigmoid(self._with_noise(scores)), edge_index, len(x))
-        weight = attention if edge_weight is None else attention * edge_weight
+        scores = self._scores(x, edges.with_weight(None))
+        attention = both_ways(torch.sigmoid(self._with_noise(scores)), edges.index, len(x))
+        weight = attention if edges.weight is None else attention * edges.weight
         h = self.backbone.states(x, edges.with_weight(weight))
         pooled = self.backbone.pool(h, batch, batch_size)
         return Attended(self.classifier(pooled), attention, scores)

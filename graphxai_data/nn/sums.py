@@ -107,6 +107,7 @@ class Edges:
                 raise InputError(
                     f"edge_index: expected nodes 0 to {nodes - 1}, got {int(low)} to {int(high)}"
                 )
+        self.index = edge_index
         self.source, self.target = edge_index
         self.nodes, self.attr, self.weight = nodes, attr, weight
         self._members: dict[str, Members] = {}
@@ -114,7 +115,7 @@ class Edges:
     def __len__(self) -> int:
         return len(self.source)
 
-    def with_weight(self, weight: Tensor) -> "Edges":
+    def with_weight(self, weight: Tensor | None) -> "Edges":
         """Return the same edges with other weights; both share their members."""
         edges = copy.copy(self)
         edges.weight = weight

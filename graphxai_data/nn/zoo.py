@@ -12,10 +12,10 @@ from torch import nn
 from graphxai_data.errors import InputError, known_name, nearest
 from graphxai_data.files.toml import Between, Checked, parse_table
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
-from graphxai_data.nn.gin import GIN, GINE, DeepSets, GraphNetwork
+from graphxai_data.nn.gin import GIN, GINE, DeepSets, GraphModel
 from graphxai_data.nn.gsat import GSAT
 
-MODELS: dict[str, type[GraphNetwork | GSAT]] = {
+MODELS: dict[str, type[GraphModel]] = {
     "bcos-gin": BcosGIN,
     "bcos-gine": BcosGINE,
     "gin": GIN,

@@ -9,6 +9,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos import contributions
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
+from graphxai_data.nn.sums import Edges
 
 
 def training_loss(model: nn.Module, batch: Any, loss: str, evidence_cost: float = 0.0) -> Tensor:
@@ -18,9 +19,8 @@ def training_loss(model: nn.Module, batch: Any, loss: str, evidence_cost: float 
     a B-cos model.
     """
     if isinstance(model, GSAT):
-        logits, _, scores = model.attend(
-            batch.x, batch.edge_index, batch.edge_attr, batch.batch, batch_size=batch.num_graphs
-        )
+        edges = Edges(batch.edge_index, len(batch.x), batch.edge_attr)
+        logits, _, scores = model.attend(batch.x, edges, batch.batch, batch.num_graphs)
         return objective(logits, batch.y, loss) + model.information_loss(scores)
     if evidence_cost and isinstance(model, BcosGIN):
         logits, penalty = evidence(model, batch)

@@ -18,6 +18,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.explain import METHODS, Explanation, Inputs, gradients, nodes_from_edges
 from graphxai_data.explain.gnn_explainer import Masks, gnn_explainer
 from graphxai_data.nn import GIN, GINE, GSAT, BcosGIN, DeepSets
+from graphxai_data.nn.sums import Edges
 
 FEATURES, CLASSES = 3, 4
 
@@ -168,7 +169,8 @@ def test_gnn_explainer_keeps_the_edges_that_decide_the_class() -> None:
 def test_attention_of_gsat_and_the_rules_from_edges_to_nodes() -> None:
     data = some_batch()
     model = GSAT(FEATURES, CLASSES, 8, 2).double().train(mode=False)
-    attention = model.attend(data.x, data.edge_index, None, data.batch).attention.detach()
+    edges = Edges(data.edge_index, len(data.x))
+    attention = model.attend(data.x, edges, data.batch).attention.detach()
     graph = to_networkx(data)
     for k, (a, b) in enumerate(data.edge_index.T.tolist()):
         graph.edges[a, b]["attention"] = attention[k].item()

@@ -28,13 +28,13 @@ def test_attention_is_random_in_training_and_not_afterwards(
 ) -> None:
     model = GSAT(3, 2, 8, edge_features=edge_features, own_encoder=own_encoder)
     edge_attr = torch.ones(5, 2) if edge_features else None
-    first, second = (model.attend(X, EDGES, edge_attr).attention for _ in range(2))
+    first, second = (model.attend(X, Edges(EDGES, 4, edge_attr)).attention for _ in range(2))
     assert not torch.equal(first, second)
     model.train(mode=False)
-    logits, attention, scores = model.attend(X, EDGES, edge_attr)
+    logits, attention, scores = model.attend(X, Edges(EDGES, 4, edge_attr))
     assert torch.equal(attention[4], torch.sigmoid(scores[4]))
     model.train()
-    torch.testing.assert_close(model.attend(X, EDGES, edge_attr).scores, scores)
+    torch.testing.assert_close(model.attend(X, Edges(EDGES, 4, edge_attr)).scores, scores)
     model.train(mode=False)
     half = torch.full((5,), 0.5)
     assert not torch.equal(model(X, EDGES, edge_attr, edge_weight=half), logits)
@@ -56,10 +56,10 @@ def test_attention_of_one_and_of_zero_are_all_edges_and_none() -> None:
 
 def test_an_encoder_of_its_own_decides_attention_alone() -> None:
     model = GSAT(3, 2, 8, own_encoder=True).train(mode=False)
-    before = model.attend(X, EDGES)
+    before = model.attend(X, Edges(EDGES, 4))
     for parameter in model.backbone.parameters():
         parameter.data.mul_(2)
-    after = model.attend(X, EDGES)
+    after = model.attend(X, Edges(EDGES, 4))
     assert torch.equal(after.attention, before.attention)
     assert not torch.equal(after.logits, before.logits)
 
@@ -83,9 +83,9 @@ def test_temperature_falls_linearly_and_sharpens_attention() -> None:
         model.anneal(progress)
         temperatures.append(model.temperature)
     assert np.allclose(temperatures, [1, 0.55, 0.1, 0.1])
-    sharp = torch.cat([model.attend(X, EDGES).attention[4:] for _ in range(50)])
+    sharp = torch.cat([model.attend(X, Edges(EDGES, 4)).attention[4:] for _ in range(50)])
     model.anneal(0)
-    soft = torch.cat([model.attend(X, EDGES).attention[4:] for _ in range(50)])
+    soft = torch.cat([model.attend(X, Edges(EDGES, 4)).attention[4:] for _ in range(50)])
     assert (sharp - 0.5).abs().mean() > 1.3 * (soft - 0.5).abs().mean()
 
 
@@ -93,7 +93,7 @@ def test_temperature_falls_linearly_and_sharpens_attention() -> None:
 def test_graphs_without_edges_have_logits(level: str) -> None:
     model = GSAT(3, 2, level=level)
     batch = torch.tensor([0, 0, 1, 2])
-    logits, attention, scores = model.attend(X, EDGES[:, :0], None, batch)
+    logits, attention, scores = model.attend(X, Edges(EDGES[:, :0], 4), batch)
     assert logits.shape == ((3, 2) if level == "graph" else (4, 2))
     assert len(attention) == 0
     (logits.sum() + model.information_loss(scores)).backward()
