@@ -3,8 +3,10 @@
 import difflib
 import math
 import operator
+import sys
 from collections.abc import Collection, Iterable
 from numbers import Real
+from typing import Any
 
 
 class GraphXAIDataError(Exception):
@@ -31,29 +33,48 @@ class CheckFailedError(GraphXAIDataError):
     """Generated data broke an invariant or an expectation of its recipe."""
 
 
-def whole_number(name: str, value: object, low: int, high: int) -> int:
+def whole_number(name: str, value: object, low: float, high: float) -> int:
     """Return the value, or raise `InputError` unless it is a whole number from low to high."""
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        number = low - 1
-    if isinstance(value, bool) or not low <= number <= high:
-        raise InputError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
+        number = None
+    if number is None or not low <= number <= high:
+        limits = _limits(low, high)
+        raise InputError(f"{name}: expected a whole number{limits}, got {shown(value)}")
     return number
 
 
 def finite_number(
-    name: str, value: object, low: float = -math.inf, high: float = math.inf
+    name: str,
+    value: object,
+    low: float = -math.inf,
+    high: float = math.inf,
+    excluded: Collection[float] = (),
 ) -> float:
     """Return the value, or raise `InputError` unless it is a finite number from low to high."""
-    number = math.nan
-    if not isinstance(value, bool) and isinstance(value, Real):
-        number = float(value)
-    if not (math.isfinite(number) and low <= number <= high):
-        limits = f" from {low:g} to {high:g}" if math.isfinite(high) else ""
-        limits = limits or (f" of at least {low:g}" if math.isfinite(low) else "")
-        raise InputError(f"{name}: expected a finite number{limits}, got {value!r}")
-    return number
+    number: Any = value if type(value) is not bool and isinstance(value, Real) else math.nan
+    within = low <= number <= high and abs(number) <= sys.float_info.max
+    if not within or number in excluded:
+        limits = _limits(low, high)
+        limits += f", but not {' or '.join(map(str, excluded))}" if excluded else ""
+        raise InputError(f"{name}: expected a finite number{limits}, got {shown(value)}")
+    return float(number)
+
+
+def _limits(low: float, high: float) -> str:
+    texts = [f"{bound:g}" if isinstance(bound, float) else str(bound) for bound in (low, high)]
+    if high < math.inf:
+        return " from " + " to ".join(texts)
+    return f" of at least {texts[0]}" if low > -math.inf else ""
+
+
+def shown(value: object) -> str:
+    """Return how a message shows a wrong value: its repr, shortened."""
+    # repr refuses whole numbers of thousands of digits.
+    huge = isinstance(value, int) and abs(value) > 10**60
+    text = "a huge number" if huge else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

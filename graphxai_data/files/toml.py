@@ -18,11 +18,10 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graphxai_data.errors import InputError, nearest
+from graphxai_data.errors import InputError, finite_number, nearest, shown, whole_number
 from graphxai_data.files.shipped import shipped
 
 T = TypeVar("T")
@@ -41,20 +40,12 @@ class Between:
     high: float = math.inf
     excluded: tuple[float, ...] = ()
 
-    def problem(self, kind: type, value: object) -> str | None:
-        """Return what is wrong with the value of a field of type `kind`, or None."""
-        is_number = type(value) is not bool and isinstance(value, Integral if kind is int else Real)
-        number: Any = value if is_number else math.nan
-        finite = abs(number) <= sys.float_info.max
-        if finite and self.low <= number <= self.high and number not in self.excluded:
-            return None
-        form = "" if kind is int else "g"
-        limits = f" from {self.low:{form}} to {self.high:{form}}"
-        if self.high == math.inf:
-            limits = "" if self.low == -math.inf else f" of at least {self.low:{form}}"
-        without = " or ".join(f"{number:g}" for number in self.excluded)
-        limits += f", but not {without}" if without else ""
-        return f"expected {_type_name(kind)}{limits}, got {_show(value)}"
+    def check(self, name: str, kind: type, value: object) -> None:
+        """Raise an `InputError` unless the value of a field of type `kind` is within the bounds."""
+        if kind is int:
+            whole_number(name, value, self.low, self.high)
+        else:
+            finite_number(name, value, self.low, self.high, self.excluded)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,14 +56,14 @@ class Names:
     least: int = 1
     most: int = 1000
 
-    def problem(self, kind: object, value: tuple[str, ...]) -> str | None:
-        """Return what is wrong with the list, or None."""
+    def check(self, name: str, kind: object, value: tuple[str, ...]) -> None:
+        """Raise an `InputError` unless the names are different, known and as many as allowed."""
         different = len(set(value)) == len(value) and self.least <= len(value) <= self.most
-        if different and (not self.known or set(value) <= set(self.known)):
-            return None
-        count = f"{self.least} " if self.least == self.most else ""
-        known = f" of {', '.join(self.known)}" if self.known else ""
-        return f"expected {count}different names{known}, got {_show(list(value))}"
+        if not different or (self.known and not set(value) <= set(self.known)):
+            count = f"{self.least} " if self.least == self.most else ""
+            known = f" of {', '.join(self.known)}" if self.known else ""
+            got = shown(list(value))
+            raise InputError(f"{name}: expected {count}different names{known}, got {got}")
 
 
 class Checked:
@@ -94,7 +85,7 @@ def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
         path: dotted key of the table in that file.
     """
     if not isinstance(table, Mapping):
-        raise _wrong(where, path, f"expected a table, got {_show(table)}")
+        raise _wrong(where, path, f"expected a table, got {shown(table)}")
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(cls, include_extras=True)
     for key in table:
@@ -123,12 +114,11 @@ def _check_bounds(hint: Any, value: object, where: str) -> None:
         _check_bounds(args[0], value, where)
     elif origin is typing.Literal and value not in args:
         options = ", ".join(map(repr, args))
-        raise InputError(f"{where}: expected one of {options}, got {_show(value)}")
+        raise InputError(f"{where}: expected one of {options}, got {shown(value)}")
     elif origin is typing.Annotated:
         kind, *bounds = args
         for bound in bounds:
-            if problem := bound.problem(kind, value):
-                raise InputError(f"{where}: {problem}")
+            bound.check(where, kind, value)
 
 
 def _value(hint: Any, value: object, where: str, path: str) -> Any:
@@ -159,7 +149,7 @@ def _value(hint: Any, value: object, where: str, path: str) -> Any:
             return float(value)
     elif isinstance(hint, type) and type(value) is hint:
         return value
-    raise _wrong(where, path, f"expected {_type_name(hint)}, got {_show(value)}")
+    raise _wrong(where, path, f"expected {_type_name(hint)}, got {shown(value)}")
 
 
 def _joined(path: str, key: object) -> str:
@@ -179,13 +169,6 @@ def _type_name(hint: Any) -> str:
     if typing.get_origin(hint) is tuple:
         return "a list"
     return "a table" if dataclasses.is_dataclass(hint) else str(hint)
-
-
-def _show(value: object) -> str:
-    # repr refuses whole numbers of thousands of digits.
-    huge = isinstance(value, int) and abs(value) > 10**60
-    text = "a huge number" if huge else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def read_toml(path: Path) -> dict[str, Any]:
