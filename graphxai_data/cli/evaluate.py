@@ -94,7 +94,7 @@ _COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_
 )
 @jobs_option
 @click.option("--force", is_flag=True, help="Measure again what was measured before.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, a line per explainer and seed.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line per row and seed.")
 @json_option
 def evaluate(
     name: str,

@@ -15,11 +15,14 @@ def test_without_a_terminal_progress_is_a_line_every_few_seconds(
             progress(done, 100, "counting")
             now += 3
         progress(0, 7, "something new")
+        now += 6
+        progress(1, 7, "something new, about 9 min left")
     assert capsys.readouterr().err.splitlines() == [
         "counting: 0 of 100 steps",
         "counting: 2 of 100 steps, about 5 min left",
         "counting: 4 of 100 steps, about 5 min left",
         "something new: 0 of 7 steps",
+        "something new, about 9 min left: 1 of 7 steps",
     ]
 
 
