@@ -1,4 +1,4 @@
-"""BA-2Motif: a five-node motif hung by one edge on a Barabási–Albert graph.
+"""BA-2Motif: a five-node motif attached by one edge to a Barabási–Albert graph.
 
 Paper, appendix "Custom BA-2Motif": House (class 0) or Cycle (class 1), one-hot degrees, and a mask
 of the five motif nodes. The base has m = 1 (a tree), which alone agrees with the paper's mean
