@@ -60,23 +60,14 @@ def train(
     from graphxai_data.training.train import run_folder
     from graphxai_data.training.train import train as run_train
 
-    numbers = parse_seeds(seeds)
+    numbers, results = parse_seeds(seeds), []
     dataset = GraphXAIDataset(root, name, data_seed)
-    results = []
+    options: dict[str, Any] = {"changes": changes, "device": device, "force": force}
     for seed in numbers:
         title = f"{model} on {dataset.name}, seed {seed}"
         with progress_bar(title, "epochs", SECONDS_BETWEEN_LINES) as show:
-            _, card = run_train(
-                dataset,
-                model,
-                config,
-                seed,
-                out,
-                changes=changes,
-                device=device,
-                force=force,
-                progress=partial(_titled, show, title),
-            )
+            options["progress"] = partial(_titled, show, title)
+            _, card = run_train(dataset, model, config, seed, out, **options)
         folder = run_folder(out, model, dataset.name, seed)
         results.append({"seed": seed, "folder": str(folder), "scores": card.scores, **card.run})
     if as_json:

@@ -112,11 +112,8 @@ def explain(
 
 
 def _check_options(name: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> None:
-    if function is None:
-        known: list[str] = []
-    else:
-        arguments = inspect.signature(function).parameters
-        known = [key for key in arguments if key not in ("model", "inputs", "target", "row")]
+    arguments = inspect.signature(function).parameters if function else ()
+    known = [key for key in arguments if key not in ("model", "inputs", "target", "row")]
     for key in options:
         if key not in known:
             raise InputError(f"'{name}' has no option '{key}'; {nearest(key, known)}")
