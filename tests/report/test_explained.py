@@ -87,7 +87,8 @@ def test_results_of_evaluate_are_shown(cli: Cli, small_build: Path, tmp_path: Pa
     (tmp_path / "table.json").write_text(printed.stdout)
     models = [tmp_path / "runs" / "bcos-gin-ba2motif" / f"seed-{seed}" for seed in (0, 1)]
 
-    for evaluations in ([tmp_path / "table.json"], models, [m / "evaluation.json" for m in models]):
+    files = [[m / name for m in models] for name in ("evaluation.json", "weights.safetensors")]
+    for evaluations in ([tmp_path / "table.json"], models, *files):
         page = Page(write_report(small_build, evaluations))
         lines = page.explainer_table.splitlines()
         bcos = next(line for line in lines if "<td>bcos</td>" in line)
