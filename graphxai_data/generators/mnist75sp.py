@@ -9,6 +9,7 @@ summation, library or machine can change a bit of it. The same holds for the dis
 on edges.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -84,21 +85,16 @@ def plan_from_sources(
     label = np.concatenate([train.label[:train_and_valid], test.label[: sizes[2]]])
     image_id = np.concatenate([train.image_id[:train_and_valid], test.image_id[: sizes[2]]])
     split = np.full(graphs, 2, np.uint8)
-    order = stratified_order(label[:train_and_valid], draws)
-    split[order[: sizes[0]]] = 0
-    split[order[sizes[0] :]] = 1
+    split[stratified_order(label[:train_and_valid], draws)] = np.repeat([0, 1], sizes[:2])
     return label, image_id, split
 
 
 def read(params: Params, sources: Sources, group: Ints, seed: int) -> tuple[Bytes, Rejected]:
     """Return the pixels of each graph's image, and how many images were rejected and why."""
     train, test = read_digits(sources["mnist"])
-    rejected = {
-        reason: train.rejected.get(reason, 0) + test.rejected.get(reason, 0)
-        for reason in sorted({*train.rejected, *test.rejected})
-    }
+    rejected = Counter(train.rejected) + Counter(test.rejected)
     pixels = _pixels_by_id(sources["mnist"])
-    return np.stack([pixels[i] for i in group.tolist()]), {"mnist": rejected}
+    return np.stack([pixels[i] for i in group.tolist()]), {"mnist": dict(sorted(rejected.items()))}
 
 
 def _pixels_by_id(source: Source) -> dict[int, Bytes]:
@@ -135,18 +131,15 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
             "rationale; remove the image from the source, or change rationale_above"
         )
     source, target = global_edges(columns)
-    return (
-        columns
-        | plan.columns()
-        | {
-            "x": np.stack([CHANNELS[c](intensity, x, y) for c in params.channels], 1).astype("<f4"),
-            "pos": np.stack([x, y], 1).astype("<f4"),
-            "node_mask": mask,
-            "edge_mask": mask[source] & mask[target],
-            "segments": segments,
-            "image_id": plan.group,
-        }
-    )
+    columns |= plan.columns()
+    return columns | {
+        "x": np.stack([CHANNELS[c](intensity, x, y) for c in params.channels], 1).astype("<f4"),
+        "pos": np.stack([x, y], 1).astype("<f4"),
+        "node_mask": mask,
+        "edge_mask": mask[source] & mask[target],
+        "segments": segments,
+        "image_id": plan.group,
+    }
 
 
 def check(params: Params, columns: Columns) -> list[str]:
