@@ -74,13 +74,9 @@ def sketch(
 
 
 def stress_layout(edges: Ints, nodes: int) -> Points:
-    """Return places [n, 2] whose distances approximate those in the graph.
+    """Return places [n, 2] whose distances approximate those in the graph of `edges` [k, 2].
 
     Minimises Kamada and Kawai's energy by majorisation, starting from classical scaling.
-
-    Args:
-        edges: [k, 2].
-        nodes: how many there are.
     """
     if nodes < 2:
         return np.zeros((nodes, 2))

@@ -7,14 +7,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import rdchem
 
 from graphxai_data.errors import InputError
-from graphxai_data.generators.ogb_files import (
-    ATOM_WIDTHS,
-    BOND_TYPES,
-    BOND_WIDTHS,
-    CHIRALITY,
-    HYBRIDISATION,
-    STEREO,
-)
+from graphxai_data.generators import ogb_files
 from graphxai_data.generators.published import RawGraph
 
 
@@ -23,10 +16,10 @@ def _codes(kind: Any, names: tuple[str, ...]) -> dict[Any, int]:
 
 
 # One dictionary each: members of RDKit's enumerations are whole numbers and equal to one another.
-_CHIRALITY = _codes(rdchem.ChiralType, CHIRALITY)
-_HYBRIDISATION = _codes(rdchem.HybridizationType, HYBRIDISATION)
-_BOND_TYPES = _codes(rdchem.BondType, BOND_TYPES)
-_STEREO = _codes(rdchem.BondStereo, STEREO)
+_CHIRALITY = _codes(rdchem.ChiralType, ogb_files.CHIRALITY)
+_HYBRIDISATION = _codes(rdchem.HybridizationType, ogb_files.HYBRIDISATION)
+_BOND_TYPES = _codes(rdchem.BondType, ogb_files.BOND_TYPES)
+_STEREO = _codes(rdchem.BondStereo, ogb_files.STEREO)
 
 
 def molecule_graph(smiles: str, row: int) -> RawGraph:
@@ -55,8 +48,8 @@ def molecule_graph(smiles: str, row: int) -> RawGraph:
         values += [value, value]
     edges = np.array(ends, np.int64).reshape(-1, 2)
     order = np.lexsort((edges[:, 1], edges[:, 0]))
-    bonds = np.array(values, np.uint8).reshape(-1, len(BOND_WIDTHS))
-    x = np.array(atoms, np.uint8).reshape(-1, len(ATOM_WIDTHS))
+    bonds = np.array(values, np.uint8).reshape(-1, len(ogb_files.BOND_WIDTHS))
+    x = np.array(atoms, np.uint8).reshape(-1, len(ogb_files.ATOM_WIDTHS))
     return RawGraph(x, edges[order].T, bonds[order])
 
 
