@@ -33,23 +33,14 @@ class Build(NamedTuple):
 
 
 class OpenedBuild:
-    """A dataset that knows its build.
-
-    Attributes:
-        folder: of the build.
-        manifest: its provenance.
-        url: where it was fetched from, if not from a folder.
-        name: of the dataset.
-        seed: of the build.
-        split: "train", "valid" or "test" for those graphs only, or None.
-    """
+    """A dataset that knows its build."""
 
     folder: Path
     manifest: Manifest
-    url: str | None
+    url: str | None  # where the build was fetched from, if not from a folder
     name: str
     seed: int
-    split: str | None
+    split: str | None  # "train", "valid" or "test" for those graphs only
 
     @classmethod
     def from_folder(
@@ -142,7 +133,6 @@ def _open_build(
                     f"{folder}: another build of '{recipe.name}' ({key} {actual}, expected "
                     f"{expected}); pass force_reload=True to build it again, or use another root"
                 )
-        if manifest.graphs != recipe.params.graphs:
-            usual = recipe.params.graphs
+        if manifest.graphs != (usual := recipe.params.graphs):
             log.warning("%s has %d graphs, its recipe %d", folder, manifest.graphs, usual)
         yield Build(folder, manifest, remote.url if remote else None)

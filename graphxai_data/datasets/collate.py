@@ -77,8 +77,7 @@ class BatchCutter:
         self._ptr = self._levels[0].new_ptr.copy()
 
     def __iter__(self) -> Iterator[Batch]:
-        for i in range(-(-len(self._graphs) // self._batch_size)):
-            yield self._batch(i)
+        return map(self._batch, range(-(-len(self._graphs) // self._batch_size)))
 
     def _batch(self, i: int) -> Batch:
         first, last = i * self._batch_size, (i + 1) * self._batch_size
@@ -105,19 +104,12 @@ class BatchCutter:
 
 
 class _Runs(NamedTuple):
-    """The rows of a batch, graph by graph.
+    """The rows of a batch, graph by graph."""
 
-    Attributes:
-        starts: [g] the first row of each graph in the dataset.
-        lengths: [g] its number of rows.
-        ptr: [g+1] where its rows begin and end in the batch.
-        total: number of rows in the batch.
-    """
-
-    starts: Ints
-    lengths: Ints
-    ptr: Tensor
-    total: int
+    starts: Ints  # [g] the first row of each graph in the dataset
+    lengths: Ints  # [g] its number of rows
+    ptr: Tensor  # [g+1] where its rows begin and end in the batch
+    total: int  # number of rows in the batch
 
 
 class _Level:

@@ -35,18 +35,14 @@ class StoredGraph(NamedTuple):
     fields: Mapping[str, Column]
 
     def as_data(self) -> GraphXAIData:
-        """Return the graph as `GraphXAIDataset` gives it: the same fields, in the same order.
-
-        Raises:
-            DamagedError: a class id does not exist, in a shard that was not checked.
-        """
+        """Return the graph as `GraphXAIDataset` gives it: the same fields, in the same order."""
         values: dict[str, torch.Tensor | str] = {}
         for key, column in self.fields.items():
             rows = self.rows[key]
             try:
                 text = column.level == "text"
                 values[key] = rows.tobytes().decode() if text else as_tensor(rows, column)
-            except IndexError:  # would silently end a loop over the dataset
+            except IndexError:  # in an unchecked shard; would silently end a loop over the dataset
                 raise DamagedError(
                     f"graph {self.rows['graph_id'][0]}: '{key}' has a class id beyond its width of "
                     f"{column.expanded.shape[0]}; `graphxai-data verify` tells what is damaged"
@@ -136,13 +132,9 @@ class OpenShard(LoadedShard):
 
 
 class OpenShards:
-    """The shards of a build by number; the most recently used stay open.
+    """The shards of a build by number; the `keep` most recently used stay open.
 
-    Args:
-        folder: of the build.
-        entries: its shards.
-        check: compare each file with the manifest when it is first opened.
-        keep: how many stay open.
+    With `check`, each file is compared with the manifest when it is first opened.
     """
 
     def __init__(self, folder: Path, entries: Sequence[ShardEntry], check: bool, keep: int) -> None:

@@ -47,11 +47,7 @@ def pyg_fields(schema: Schema) -> dict[str, Column]:
 
 
 def as_tensor(stored: npt.NDArray[Any], column: Column) -> Tensor:
-    """Return stored rows with features expanded and in the types that models expect.
-
-    Raises:
-        IndexError: a one-hot feature has a class id beyond its width.
-    """
+    """Return rows expanded, in the types of models; IndexError if a class id is too large."""
     if column.feature is not None and column.feature.encoding != "dense":
         stored = expand(stored, column.feature)
     elif column.name in _INT64:
@@ -63,8 +59,7 @@ class Texts(Sequence[str]):
     """Many strings as UTF-8 bytes with pointers, each decoded on demand."""
 
     def __init__(self, content: bytes, ptr: Ints) -> None:
-        self._content = content
-        self._ptr = ptr
+        self._content, self._ptr = content, ptr
 
     @overload
     def __getitem__(self, i: int) -> str: ...

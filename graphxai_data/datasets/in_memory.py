@@ -59,7 +59,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
             columns = [shard.columns for shard in shards]
             self._data, self.slices = _assemble(columns, self._schema, split)
             if pre_filter is not None or pre_transform is not None:
-                self._data, self.slices = self._transformed()
+                self._filter_and_transform()
 
     def get_idx_split(self) -> dict[str, Tensor]:
         """Return the positions of the graphs of each split, as OGB datasets do."""
@@ -83,7 +83,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
     def __repr__(self) -> str:
         return self._shown(len(self))
 
-    def _transformed(self) -> tuple[Any, Any]:
+    def _filter_and_transform(self) -> None:
         graphs = [self.get(i) for i in range(self.len())]
         if self.pre_filter is not None:
             graphs = [graph for graph in graphs if self.pre_filter(graph)]
@@ -92,8 +92,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
         if not graphs:
             raise InputError(f"{self.name}: pre_filter keeps none of the graphs")
         self._data_list = None
-        data, slices = self.collate(graphs)
-        return data, slices
+        self._data, self.slices = self.collate(graphs)
 
 
 def _assemble(
@@ -110,8 +109,7 @@ def _assemble(
         selected = split_ids == SPLIT_NAMES.index(split)
         rows = {ptr: np.repeat(selected, count) for ptr, count in lengths.items()}
         lengths = {ptr: count[selected] for ptr, count in lengths.items()}
-    joined = {ptr: pointers(count) for ptr, count in lengths.items()}
-    slices_of = {ptr: torch.from_numpy(joint) for ptr, joint in joined.items()}
+    slices_of = {ptr: torch.from_numpy(pointers(count)) for ptr, count in lengths.items()}
 
     values: dict[str, Any] = {}
     slices: dict[str, Tensor] = {}
@@ -120,7 +118,7 @@ def _assemble(
         if split is not None:
             stored = np.compress(rows[column.pointer], stored, axis=column.axis)
         if column.level == "text":
-            texts = Texts(stored.tobytes(), joined[column.pointer])
+            texts = Texts(stored.tobytes(), slices_of[column.pointer].numpy())
             # PyG returns the storage itself where there is a single graph.
             values[key] = texts[0] if len(texts) == 1 else texts
             slices[key] = slices_of[None]

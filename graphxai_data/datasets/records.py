@@ -1,6 +1,8 @@
 """The graphs of a build as NumPy records, one shard in memory at a time; without torch."""
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -15,90 +17,65 @@ from graphxai_data.manifest import Manifest, ShardEntry
 
 @dataclass(frozen=True)
 class Overview:
-    """What is known about all graphs of a build after one look at each shard.
-
-    Attributes:
-        schema: of the graphs.
-        label: [g] class of each graph.
-        split: [g] its split.
-        nodes: [g] how many nodes it has.
-        degrees: [d] how many nodes have degree 0, 1, …
-        lowest: [p] smallest value of every dense feature; empty for others.
-        highest: [p] the largest.
-    """
+    """What is known about all graphs of a build after one look at each shard."""
 
     schema: Schema
-    label: Ints
-    split: Ints
-    nodes: Ints
-    degrees: Ints
-    lowest: npt.NDArray[np.float64]
-    highest: npt.NDArray[np.float64]
+    label: Ints  # [g] class of each graph
+    split: Ints  # [g]
+    nodes: Ints  # [g] how many nodes each graph has
+    degrees: Ints  # [d] how many nodes have degree 0, 1, …
+    lowest: npt.NDArray[np.float64]  # [p] smallest value of every dense feature; empty for others
+    highest: npt.NDArray[np.float64]  # [p] the largest
 
 
 class Graphs:
     """The graphs of a build by position; the shard asked for last stays in memory."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
-        self._folder, self._entries = folder, manifest.shards
-        self._ptr = pointers([entry.graphs for entry in manifest.shards])
-        self._number = -1
-        self._shard: ShardReader | None = None
+        self._entries = manifest.shards
+        self._ptr = pointers([entry.graphs for entry in self._entries])
+        self._open = lru_cache(maxsize=1)(partial(read_shard, folder))
 
     def __len__(self) -> int:
         return int(self._ptr[-1])
 
     def __getitem__(self, i: int) -> GraphRecord:
         number = int(np.searchsorted(self._ptr, i, "right")) - 1
-        return self._open(number)[i - int(self._ptr[number])]
+        return self._open(self._entries[number])[i - int(self._ptr[number])]
 
     def overview(self) -> Overview:
         """Read every shard once and return what all graphs have in common."""
         label, split, nodes, lowest, highest = [], [], [], [], []
         histograms: list[Ints] = []
-        for number in range(len(self._entries)):
-            shard = self._open(number)
+        for entry in self._entries:
+            shard = self._open(entry)
             columns = shard.columns
-            label.append(columns["y"])
-            split.append(columns["split"])
+            # Copies: a view would keep the whole file in memory.
+            label.append(columns["y"].astype(np.int64))
+            split.append(columns["split"].astype(np.int64))
             nodes.append(np.diff(columns["node_ptr"]))
             degree = np.bincount(global_edges(columns)[0], minlength=len(columns["x"]))
             histograms.append(np.bincount(degree))
             if shard.schema.node_features.encoding == "dense":
                 lowest.append(columns["x"].min(axis=0, initial=np.inf))
                 highest.append(columns["x"].max(axis=0, initial=-np.inf))
-        degrees = np.zeros(max(len(histogram) for histogram in histograms), np.int64)
-        for histogram in histograms:
-            degrees[: len(histogram)] += histogram
+        degrees = [sum(counts) for counts in zip_longest(*histograms, fillvalue=0)]
         none = np.zeros(0)
         return Overview(
             shard.schema,
-            np.concatenate(label).astype(np.int64),
-            np.concatenate(split).astype(np.int64),
-            np.concatenate(nodes).astype(np.int64),
-            degrees,
+            np.concatenate(label),
+            np.concatenate(split),
+            np.concatenate(nodes),
+            np.array(degrees, np.int64),
             np.min(lowest, axis=0).astype(np.float64) if lowest else none,
             np.max(highest, axis=0).astype(np.float64) if highest else none,
         )
-
-    def _open(self, number: int) -> ShardReader:
-        if self._shard is None or number != self._number:
-            self._shard = read_shard(self._folder, self._entries[number])
-            self._number = number
-        return self._shard
 
 
 def read_shard(
     folder: Path, entry: ShardEntry, check: bool = True, mapped: bool = False
 ) -> ShardReader:
-    """Read a shard of a build.
-
-    Args:
-        folder: of the build.
-        entry: of the shard in the manifest; the number of graphs must agree.
-        check: compare the checksum as well.
-        mapped: memory-map the file instead of reading it.
-    """
+    """Return a shard after comparing its number of graphs and, with `check`, its checksum."""
     crc32 = entry.file_crc32 if check else None
     reader = ShardReader(folder / entry.name, file_crc32=crc32, mapped=mapped)
     if len(reader) != entry.graphs:

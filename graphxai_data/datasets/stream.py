@@ -90,10 +90,7 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
         """Number of features of a node, before any transform."""
         return self._schema.node_features.width
 
-    @property
-    def num_features(self) -> int:
-        """The same, as PyG calls it."""
-        return self.num_node_features
+    num_features = num_node_features  # PyG has both names
 
     @property
     def num_edge_features(self) -> int:

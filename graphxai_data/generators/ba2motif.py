@@ -16,14 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from graphxai_data.generators.ba2motif_params import MOTIFS, Params
 from graphxai_data.generators.ba2motif_proof import Prover as Prover
-from graphxai_data.graphs.columns import (
-    Columns,
-    Ints,
-    global_edges,
-    graph_of_edge,
-    graph_of_node,
-    pointers,
-)
+from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, pointers
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.seeds import Words, below, rng_for, uniform
@@ -121,7 +114,7 @@ def check(params: Params, columns: Columns) -> list[str]:
     label = columns["y"].astype(np.int64)
     x = columns["x"].astype(np.int64)
     graphs = len(label)
-    owner = graph_of_node(columns)
+    owner = graph_of_rows(columns["node_ptr"])
     source, target = global_edges(columns)
 
     adjacency = coo_array((np.ones(len(source), np.int8), (source, target)), (len(x), len(x)))
@@ -261,7 +254,7 @@ def _recognise_motifs(params: Params, columns: Columns) -> Ints:
     # The marked nodes of every graph are numbered 0 to 4 in their order.
     rank = (np.cumsum(mask) - 1) % MOTIF_NODES
     bit = _PAIR_BIT[rank[source[marked]], rank[target[marked]]]
-    owner = graph_of_edge(columns)[marked]
+    owner = graph_of_rows(columns["edge_ptr"])[marked]
     code = np.bincount(owner, weights=2.0**bit, minlength=len(columns["y"])).astype(np.int64)
     motif = np.full(len(code), -1, np.int64)
     for position, name in enumerate(params.motifs):

@@ -25,7 +25,7 @@ from graphxai_data.generators.dihalo_params import HALOGENS, Params
 from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
 from graphxai_data.generators.smiles_text import atoms_of
-from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_node, one_hot, pack
+from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, one_hot, pack
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import rng_for
@@ -178,7 +178,7 @@ def check(params: Params, columns: Columns) -> list[str]:
     halogen_of_class = halogen_ids[label // len(params.positions)]
 
     carbon = mask & (x == params.atoms.index("C"))
-    halogen = mask & (x == halogen_of_class[graph_of_node(columns)])
+    halogen = mask & (x == halogen_of_class[graph_of_rows(columns["node_ptr"])])
     findings.require(
         findings.nodes(mask) == RATIONALE_ATOMS, "the rationale does not have eight atoms"
     )

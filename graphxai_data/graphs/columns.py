@@ -19,9 +19,13 @@ from graphxai_data.graphs.record import RECORD_FIELDS, Column, Feature, GraphRec
 Columns = dict[str, npt.NDArray[Any]]
 Ints = npt.NDArray[np.int64]
 
+_EVERYTHING = Schema(Feature(1, "onehot"), Feature(1, "onehot"), 1, task="node").columns()
+# The arrays that any dataset may have; all others are a dataset's own.
+USUAL = {c.name for c in _EVERYTHING} | {c.pointer for c in _EVERYTHING if c.pointer}
+
 
 def pack(
-    records: Sequence[GraphRecord], schema: Schema, graph_id: Ints, split: npt.NDArray[np.uint8]
+    records: Sequence[GraphRecord], schema: Schema, graph_id: npt.ArrayLike, split: npt.ArrayLike
 ) -> Columns:
     """Concatenate records; `graph_id` and `split` [g] are in the same order."""
     given: dict[str, Any] = {"graph_id": graph_id, "split": split}
@@ -97,30 +101,19 @@ def one_hot(ids: npt.NDArray[Any], width: int) -> npt.NDArray[np.float32]:
     return _identity(width).take(ids, axis=0)
 
 
-@lru_cache(maxsize=32)
-def _identity(width: int) -> npt.NDArray[np.float32]:
-    return np.eye(width, dtype=np.float32)
+_identity = lru_cache(maxsize=32)(lambda width: np.eye(width, dtype=np.float32))
 
 
-def graph_of_node(columns: Columns) -> Ints:
-    """Return [N] the position in the shard of each node's graph."""
-    return _owner(columns["node_ptr"])
-
-
-def graph_of_edge(columns: Columns) -> Ints:
-    """Return [M] the position in the shard of each edge's graph."""
-    return _owner(columns["edge_ptr"])
+def graph_of_rows(ptr: npt.NDArray[Any]) -> Ints:
+    """Return [N] or [M] the position in the shard of each row's graph, from `ptr` [g+1]."""
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
 def global_edges(columns: Columns) -> Ints:
     """Return [2, M] the ends of edges as rows of the concatenated node arrays."""
-    offset = columns["node_ptr"][:-1].astype(np.int64)[graph_of_edge(columns)]
+    offset = columns["node_ptr"][graph_of_rows(columns["edge_ptr"])]
     ends: Ints = columns["edge_index"].astype(np.int64) + offset
     return ends
-
-
-def _owner(ptr: npt.NDArray[Any]) -> Ints:
-    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
 def pointers(lengths: npt.ArrayLike) -> Ints:
@@ -143,3 +136,42 @@ def _compact(rows: npt.NDArray[Any], column: Column) -> npt.NDArray[Any]:
             )
     ids = np.stack([part.argmax(axis=1) for part in parts], axis=1).astype(np.uint8)
     return ids if feature.widths else ids.reshape(-1)
+
+
+def layout_problem(columns: Columns, schema: Schema) -> str | None:
+    """Return why these arrays are not a shard of this schema; None if they are."""
+    declared = schema.columns()
+    pointer_names = {column.pointer for column in declared if column.pointer}
+    names = {column.name for column in declared} | pointer_names
+    if columns.keys() != names:
+        return f"arrays {sorted(columns)}, expected {sorted(names)}"
+    graphs = len(columns["y"])
+    for name in sorted(pointer_names):
+        ptr = columns[name]
+        if ptr.dtype != np.dtype("<i8") or ptr.shape != (graphs + 1,):
+            return f"'{name}' is not [graphs + 1] int64"
+        if ptr[0] != 0 or (np.diff(ptr) < 0).any():
+            return f"'{name}' does not rise from 0"
+    for column in declared:
+        name, array = column.name, columns[column.name]
+        ptr = columns[column.pointer] if column.pointer else np.arange(graphs + 1)
+        shape = column.array_shape(int(ptr[-1]))
+        # Node ids take the smallest unsigned type that holds them.
+        narrowed = name == "edge_index"
+        same_type = array.dtype.kind == "u" if narrowed else array.dtype == np.dtype(column.dtype)
+        if not same_type or array.shape != shape:
+            dtype = "unsigned" if narrowed else column.dtype
+            return f"array '{name}' is {array.dtype} {list(array.shape)}, expected {dtype} {shape}"
+        if column.level == "text" and not _is_text(array, ptr):
+            return f"array '{name}' is not UTF-8 text"
+    return None
+
+
+def _is_text(content: npt.NDArray[Any], ptr: npt.NDArray[Any]) -> bool:
+    try:
+        content.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    # A byte 10xxxxxx continues a character: a text that begins with one was cut in the middle.
+    first = content[ptr[:-1][np.diff(ptr) > 0]]
+    return not (first & 0xC0 == 0x80).any()

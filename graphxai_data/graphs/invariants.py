@@ -5,14 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.graphs.columns import (
-    Columns,
-    Ints,
-    global_edges,
-    graph_of_edge,
-    pack,
-    pointers,
-)
+from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, pointers
 from graphxai_data.graphs.record import RECORD_FIELDS, Feature, GraphRecord, Schema
 
 
@@ -43,12 +36,6 @@ class Findings:
             self.problems.append(f"graph {first}{others}: {sentence}")
 
 
-def check_record(record: GraphRecord, schema: Schema) -> list[str]:
-    """Return the problems of a single record."""
-    columns = pack([record], schema, np.zeros(1, np.int64), np.zeros(1, np.uint8))
-    return check_columns(columns, schema)
-
-
 def wrong_shape(record: GraphRecord, schema: Schema) -> str | None:
     """Return which array of a record has not the type or shape that its schema demands."""
     declared = {column.name: column.expanded for column in schema.columns()}
@@ -71,7 +58,7 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
     findings = Findings(columns)
     sizes = np.diff(columns["node_ptr"])
     findings.require(sizes > 0, "has no nodes")
-    size = sizes[graph_of_edge(columns)]
+    size = sizes[graph_of_rows(columns["edge_ptr"])]
     ends = columns["edge_index"].astype(np.int64)
     outside = (ends < 0) | (ends >= size)
     findings.require(findings.edges(outside[0] | outside[1]) == 0, "an edge ends outside the graph")
@@ -83,13 +70,11 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
     if schema.has_rationale:
         mask = columns["node_mask"].astype(bool)
         inside = findings.nodes(mask)
-        findings.require(
-            (inside > 0) & (inside < sizes), "the rationale is empty or the whole graph"
-        )
-        findings.require(
-            findings.edges(columns["edge_mask"] != (mask[source] & mask[target])) == 0,
-            "edge_mask is not the set of edges inside the rationale",
-        )
+        some = (inside > 0) & (inside < sizes)
+        findings.require(some, "the rationale is empty or the whole graph")
+        differs = columns["edge_mask"] != (mask[source] & mask[target])
+        sentence = "edge_mask is not the set of edges inside the rationale"
+        findings.require(findings.edges(differs) == 0, sentence)
     if schema.task == "node":
         unknown = columns["node_y"] >= schema.num_classes
         findings.require(findings.nodes(unknown) == 0, "the class of a node does not exist")

@@ -54,21 +54,16 @@ class Feature:
 class Column:
     """One array of a shard: the values of one field, graph after graph.
 
-    Attributes:
-        name: of the array. A dataset's own field has this name in a record's `meta`.
-        level: one row per "node", "edge" or "graph"; "text" is one string per graph, as UTF-8.
-        dtype: of the array on disk, as NumPy writes it.
-        shape: of one row on disk.
-        feature: the encoding of the rows, for `x` and `edge_attr`.
-        axis: along which graphs follow each other; 1 for `edge_index` [2, M].
+    There is one row per node, edge or graph, as `level` says; "text" is one string per graph, as
+    UTF-8. A dataset's own field has this `name` in a record's `meta`.
     """
 
     name: str
     level: Level
-    dtype: str = "|u1"
-    shape: tuple[int, ...] = ()
-    feature: Feature | None = None
-    axis: int = 0
+    dtype: str = "|u1"  # on disk, as NumPy writes it
+    shape: tuple[int, ...] = ()  # of one row on disk
+    feature: Feature | None = None  # the encoding of the rows, for x and edge_attr
+    axis: int = 0  # along which graphs follow each other; 1 for edge_index [2, M]
 
     def __post_init__(self) -> None:
         if self.level not in get_args(Level):
@@ -97,23 +92,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """What every graph of a dataset has in common.
+    """What every graph of a dataset has in common."""
 
-    Attributes:
-        node_features: of `x`.
-        edge_features: of `edge_attr`, or None where edges have none.
-        num_classes: of graphs, or of nodes.
-        extras: the dataset's own fields, such as the SMILES of a molecule; in the order of names.
-        has_rationale: whether the nodes and edges that make the class are known.
-        task: "graph" where graphs have classes, "node" where nodes have.
-    """
-
-    node_features: Feature
-    edge_features: Feature | None
+    node_features: Feature  # of x
+    edge_features: Feature | None  # of edge_attr, or None where edges have none
     num_classes: int
+    # The dataset's own fields, such as the SMILES of a molecule; in the order of names.
     extras: tuple[Column, ...] = ()
-    has_rationale: bool = True
-    task: Literal["graph", "node"] = "graph"
+    has_rationale: bool = True  # whether the nodes and edges that make the class are known
+    task: Literal["graph", "node"] = "graph"  # whether graphs or nodes have classes
 
     def columns(self) -> tuple[Column, ...]:
         """Return all arrays of a shard but the pointers, which each `Column.pointer` names.
@@ -183,21 +170,13 @@ RECORD_FIELDS = tuple(entry.name for entry in fields(GraphRecord) if entry.name 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """What is fixed about graphs before any is drawn: arrays of one length.
+    """What is fixed about graphs before any is drawn: arrays [g]."""
 
-    Attributes:
-        index: position in the whole build.
-        label: class of each graph.
-        group: all graphs of a group are in the same split.
-        split: position in `SPLIT_NAMES`.
-        raw: what each graph is built from, for datasets with a source.
-    """
-
-    index: npt.NDArray[np.int64]
+    index: npt.NDArray[np.int64]  # position in the whole build
     label: npt.NDArray[np.int64]
-    group: npt.NDArray[np.int64]
-    split: npt.NDArray[np.uint8]
-    raw: Sequence[Any] | None = None
+    group: npt.NDArray[np.int64]  # all graphs of a group are in the same split
+    split: npt.NDArray[np.uint8]  # position in SPLIT_NAMES
+    raw: Sequence[Any] | None = None  # what each graph is built from, for datasets with a source
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Return the columns that the plan settles: `y`, `split`, `graph_id` and `group`."""

@@ -13,6 +13,7 @@ import operator
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -23,10 +24,9 @@ import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.graphs.columns import Columns, pack, unpack
+from graphxai_data.graphs.columns import USUAL, Columns, layout_problem, pack, unpack
 from graphxai_data.graphs.digest import shard_digest
 from graphxai_data.graphs.invariants import check_columns, wrong_shape
-from graphxai_data.graphs.layout import USUAL, layout_problem
 from graphxai_data.graphs.record import Column, Feature, GraphRecord, Level, Schema
 
 SCHEMA_VERSION = 1
@@ -67,21 +67,14 @@ class ShardWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             return
-        graph_ids, splits = np.array(self._graph_ids, np.int64), np.array(self._splits, np.uint8)
-        columns = pack(self._records, self._schema, graph_ids, splits)
+        columns = pack(self._records, self._schema, self._graph_ids, self._splits)
         if problems := check_columns(columns, self._schema):
             raise CheckFailedError(f"{self.path}: nothing written; " + "; ".join(problems))
         write_atomically(self.path, shard_bytes(columns, self._schema, **self._identity))
 
 
 def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
-    """Return the content of a shard's HDF5 file.
-
-    Args:
-        columns: the graphs.
-        schema: of the graphs.
-        identity: `dataset`, `recipe_sha256` and `seed`, stored as file attributes.
-    """
+    """Return a shard's HDF5 file, with the attributes `dataset`, `recipe_sha256` and `seed`."""
     largest = int(columns["edge_index"].max(initial=0))
     narrow = columns["edge_index"].astype(np.min_scalar_type(largest))
     stored = {
@@ -146,11 +139,9 @@ class ShardReader:
                 self._compare("SHA-256", file_sha256, self.file_sha256)
             if file_crc32 is not None:
                 self._compare("CRC-32", file_crc32, self.file_crc32)
-            file = h5py.h5f.open(os.fsencode(self.path), h5py.h5f.ACC_RDONLY, _CLOSE_AT_ONCE)
-            try:
+            name = os.fsencode(self.path)
+            with closing(h5py.h5f.open(name, h5py.h5f.ACC_RDONLY, _CLOSE_AT_ONCE)) as file:
                 self._read(file)
-            finally:
-                file.close()
         except _HDF5_ERRORS as error:
             raise _unreadable(self.path, error) from None
 
@@ -174,7 +165,9 @@ class ShardReader:
         extras = []
         for key in file:
             name = key.decode()
-            array_id = _open_array(file, key)
+            if file.links.get_info(key).type != h5py.h5l.TYPE_HARD:
+                raise ValueError(f"'{name}' is a link to somewhere else")
+            array_id = h5py.h5d.open(file, key)
             array = self.columns[name] = _cut(array_id, self._image)
             if array.size:
                 self.offsets[name] = array_id.get_offset()
@@ -238,14 +231,8 @@ class ShardReader:
             )
 
     def check_bytes(self, schema: Schema, **identity: Any) -> None:
-        """Raise a `DamagedError` unless writing the arrays again gives the same bytes.
-
-        Args:
-            schema: that the file must have.
-            identity: as for `shard_bytes`.
-        """
-        same_schema = self.schema == schema
-        if not same_schema or shard_bytes(self.columns, schema, **identity) != self._image:
+        """Raise a `DamagedError` unless `shard_bytes` of the arrays gives the same bytes again."""
+        if self.schema != schema or shard_bytes(self.columns, schema, **identity) != self._image:
             raise DamagedError(
                 f"{self.path}: writing its arrays again gives other bytes; "
                 "delete it and build again"
@@ -276,12 +263,6 @@ def _unreadable(path: Path, error: Exception) -> DamagedError:
 # offsets that HDF5 gives: with many shards, h5py's objects cost more than the data
 # (`benchmarks/load.py`). Only plain contiguous arrays have an offset, so this also refuses links,
 # data in other files, and sizes beyond the end of the file.
-
-
-def _open_array(file: h5py.h5f.FileID, name: bytes) -> h5py.h5d.DatasetID:
-    if file.links.get_info(name).type != h5py.h5l.TYPE_HARD:
-        raise ValueError(f"'{name.decode()}' is a link to somewhere else")
-    return h5py.h5d.open(file, name)
 
 
 def _map(path: Path) -> mmap.mmap:

@@ -13,33 +13,24 @@ import numpy.typing as npt
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.seeds import Draws
 
-# Breaks ties: of two splits that lack the classes equally, the one that lacks more graphs.
-_TOTAL_WEIGHT = 1e-3
-
 
 def assign_splits(
     label: Ints, group: Ints, fractions: Sequence[float], draws: Draws
 ) -> npt.NDArray[np.uint8]:
-    """Return the split id of every graph.
+    """Return [g] the split of each graph, a position in `fractions`, from its class and group [g].
 
-    Args:
-        label: [g] class of each graph.
-        group: [g] group of each graph, any integers.
-        fractions: share of each split; they sum to 1.
-        draws: decide which groups go where; the shares do not depend on them.
-
-    Returns:
-        [g] position in `fractions`.
+    The draws decide which groups go where; the size of a split does not depend on them.
     """
-    _, group = np.unique(group, return_inverse=True)
-    _, label = np.unique(label, return_inverse=True)
-    content = _class_counts(label, group)
+    groups, group = np.unique(group, return_inverse=True)
+    classes, label = np.unique(label, return_inverse=True)
+    content = np.zeros((len(groups), len(classes)), np.int64)
+    np.add.at(content, (group, label), 1)
     kinds, kind_of_group = np.unique(content, axis=0, return_inverse=True)
     shares = np.asarray(fractions, float)
 
     split_of_group = np.empty(len(content), np.uint8)
-    behind = np.zeros((len(shares), content.shape[1]))
-    left_over: list[tuple[int, int]] = []
+    behind = np.zeros((len(shares), len(classes)))
+    left_over: list[int] = []
     by_kind = np.argsort(kind_of_group, kind="stable")
     for kind, members in enumerate(np.split(by_kind, np.cumsum(np.bincount(kind_of_group))[:-1])):
         members = members[draws.permutation(len(members))]
@@ -47,24 +38,16 @@ def assign_splits(
         assigned = int(whole.sum())
         split_of_group[members[:assigned]] = np.repeat(np.arange(len(shares)), whole)
         behind += np.outer(shares * len(members) - whole, kinds[kind])
-        left_over += [(kind, int(member)) for member in members[assigned:]]
+        left_over += members[assigned:].tolist()
 
     # Large groups first: small ones can still restore the balance afterwards.
-    left_over.sort(key=lambda item: -int(kinds[item[0]].sum()))
-    for kind, member in left_over:
-        needs = behind @ kinds[kind] + _TOTAL_WEIGHT * behind.sum(axis=1)
+    for member in sorted(left_over, key=lambda member: -int(content[member].sum())):
+        # Of two splits that lack the classes equally, the one that lacks more graphs.
+        needs = behind @ content[member] + 1e-3 * behind.sum(axis=1)
         needs[shares == 0] = -np.inf
-        split = int(np.argmax(needs))
-        split_of_group[member] = split
-        behind[split] -= kinds[kind]
+        split_of_group[member] = split = int(np.argmax(needs))
+        behind[split] -= content[member]
     return split_of_group[group]
-
-
-def _class_counts(label: Ints, group: Ints) -> Ints:
-    """Return [groups, classes] how many graphs of each class a group has."""
-    shape = int(group.max()) + 1, int(label.max()) + 1
-    flat = np.bincount(group * shape[1] + label, minlength=shape[0] * shape[1])
-    return flat.reshape(shape).astype(np.int64)
 
 
 def stratified_order(label: Ints, draws: Draws) -> Ints:

@@ -15,7 +15,7 @@ from graphxai_data.cli import main
 from graphxai_data.evaluation.evaluate import evaluate
 from graphxai_data.explain.variants import select_variants
 from graphxai_data.generators import GENERATORS, generator_module
-from graphxai_data.graphs.layout import USUAL
+from graphxai_data.graphs.columns import USUAL
 from graphxai_data.graphs.summary import Summary
 from graphxai_data.manifest import Manifest, ShardEntry, SourceRecord
 from graphxai_data.recipe import EXPECTABLE, Recipe, Rings

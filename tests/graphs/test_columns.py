@@ -3,8 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graphxai_data.graphs.columns import expand, pack
-from graphxai_data.graphs.layout import USUAL, layout_problem
+from graphxai_data.graphs.columns import USUAL, expand, layout_problem, pack
 from graphxai_data.graphs.record import Column, Feature, Schema
 
 SCHEMA = Schema(Feature(3, "onehot"), Feature.multihot([2, 4]), 2, (Column("name", "text"),))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from graphxai_data.graphs.invariants import check_record
+from graphxai_data.graphs.columns import pack
+from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import Feature, GraphRecord, Schema
 from tests.strategies import datasets
 
@@ -24,6 +25,10 @@ def _triangle_with_tail() -> GraphRecord:
         edge_mask=mask[edge_index].all(axis=0),
         group=0,
     )
+
+
+def check_record(record: GraphRecord, schema: Schema) -> list[str]:
+    return check_columns(pack([record], schema, graph_id=[0], split=[0]), schema)
 
 
 @given(datasets(most=3))
