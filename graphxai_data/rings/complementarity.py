@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from graphxai_data.errors import InputError, known_name
 from graphxai_data.graphs.columns import Ints, pointers
+from graphxai_data.rings.modes import as_rows, check_ends
 
 Floats = npt.NDArray[np.float64]
 Norm = Literal["L11", "frobenius"]
@@ -44,9 +45,8 @@ def mode_complementarity(
         From 0 (the modes agree) to 1; NaN where it is not defined: for a graph without edges, and
         for features that are not finite.
     """
-    x, edges = _feature_matrix(data.x), np.asarray(data.edge_index, np.int64)
-    ptr = np.array([0, len(x)])
-    return float(mode_complementarities(x, edges, ptr, graph_metric, feature_metric, norm)[0])
+    graph = data.x, data.edge_index, [0, len(data.x)]
+    return float(mode_complementarities(*graph, graph_metric, feature_metric, norm)[0])
 
 
 def mode_complementarities(
@@ -70,14 +70,9 @@ def mode_complementarities(
     """
     known_name("graph metric", graph_metric, GRAPH_METRICS)
     known_name("norm", norm, ("L11", "frobenius"))
-    features, edges = _feature_matrix(x), np.asarray(edge_index, np.int64)
-    features = np.where(
-        np.isfinite(features), features, np.nan
-    )  # infinite distances have no meaning
-    ptr = np.asarray(node_ptr, np.int64)
-    if edges.size and not 0 <= edges.min() <= edges.max() < len(features):
-        raise InputError(f"an edge ends at node {edges.max()}, but there are {len(features)} nodes")
-    adjacency = _adjacency(edges, len(features))
+    features, ptr = as_rows(x, np.float64), np.asarray(node_ptr, np.int64)
+    features = np.where(np.isfinite(features), features, np.nan)  # no infinite distances
+    adjacency = _adjacency(np.asarray(edge_index, np.int64), len(features))
     total, weight = np.zeros(len(ptr) - 1), np.zeros(len(ptr) - 1)
     for nodes, matrices in _components(adjacency):
         structure = GRAPH_METRICS[graph_metric](matrices)
@@ -97,17 +92,11 @@ def mode_complementarities(
     return mean
 
 
-def _feature_matrix(x: Any) -> Floats:
-    features = np.asarray(x, np.float64)
-    return features[:, None] if features.ndim == 1 else features
-
-
 def _adjacency(edges: Ints, nodes: int) -> csr_array:
-    apart = edges[0] != edges[1]
-    source, target = edges[:, apart]
-    ones = np.ones(2 * len(source))
-    ends = np.concatenate([source, target]), np.concatenate([target, source])
-    adjacency = csr_array((ones, ends), shape=(nodes, nodes))
+    check_ends(edges, nodes)
+    edges = edges[:, edges[0] != edges[1]]
+    both = np.concatenate([edges, edges[::-1]], axis=1)
+    adjacency = csr_array((np.ones(both.shape[1]), both), shape=(nodes, nodes))
     adjacency.data[:] = 1  # an edge given in both directions counts once
     return adjacency
 

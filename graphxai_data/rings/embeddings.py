@@ -30,7 +30,7 @@ _WIDTH, _UNITS = 64, 96
 
 def embed(graphs: Graphs, seed: int = 0) -> Floats:
     """Return one vector per graph [g, …]."""
-    shortcuts = [shortcut(graphs, seed) for shortcut in SHORTCUTS.values()]
+    shortcuts = [shortcut(name, graphs, seed) for name in SHORTCUTS]
     discrete_edges = graphs.edge_attr is None or graphs.edge_attr.ndim == 1
     bonds = np.zeros(graphs.edges.shape[1], np.uint64)
     if graphs.edge_attr is not None and discrete_edges:
@@ -74,22 +74,26 @@ def _sizes(graphs: Graphs) -> Floats:
     return np.stack([graphs.sizes, edges], axis=1).astype(np.float32)
 
 
-def _with_units(summary: Callable[[Graphs], Floats]) -> Callable[[Graphs, int], Floats]:
-    """Return a function that adds random ReLU units to the columns of a summary.
+# Summaries that need no structure, or hardly any.
+SHORTCUTS: dict[str, Callable[[Graphs], Floats]] = {
+    "pooled_features": _pooled_features,
+    "degree_histogram": _degree_histogram,
+    "sizes": _sizes,
+}
 
-    They make classes visible to a linear probe that are not linear in the columns, such as an
+
+def shortcut(name: str, graphs: Graphs, seed: int) -> Floats:
+    """Return the columns of a summary, and random ReLU units of them [g, …].
+
+    The units make classes visible to a linear probe that are not linear in the columns, such as an
     exclusive or, or a range.
     """
-
-    def expanded(graphs: Graphs, seed: int = 0) -> Floats:
-        columns = standardised(summary(graphs))
-        words = rng_for(seed, "rings/units").words((columns.shape[1] + 1) * _UNITS)
-        weights = (uniform(words) * 2 - 1).reshape(-1, _UNITS).astype(np.float32)
-        scale = np.float32(np.sqrt(3 / max(columns.shape[1], 1)))
-        units = np.maximum(columns @ weights[:-1] * scale + 2 * weights[-1], 0)
-        return np.concatenate([columns, units], axis=1)
-
-    return expanded
+    columns = standardised(SHORTCUTS[name](graphs))
+    words = rng_for(seed, "rings/units").words((columns.shape[1] + 1) * _UNITS)
+    weights = (uniform(words) * 2 - 1).reshape(-1, _UNITS).astype(np.float32)
+    scale = np.float32(np.sqrt(3 / max(columns.shape[1], 1)))
+    units = np.maximum(columns @ weights[:-1] * scale + 2 * weights[-1], 0)
+    return np.concatenate([columns, units], axis=1)
 
 
 def standardised(columns: Floats) -> Floats:
@@ -104,14 +108,6 @@ def standardised(columns: Floats) -> Floats:
     scaled -= mean[varies].astype(np.float32)
     scaled /= spread[varies].astype(np.float32)
     return scaled
-
-
-# Summaries that need no structure, or hardly any.
-SHORTCUTS: dict[str, Callable[[Graphs, int], Floats]] = {
-    "pooled_features": _with_units(_pooled_features),
-    "degree_histogram": _with_units(_degree_histogram),
-    "sizes": _with_units(_sizes),
-}
 
 
 def _colour_counts(graphs: Graphs, colour: Words, bonds: Words, most: int) -> Floats:
@@ -158,10 +154,10 @@ def _random_messages(graphs: Graphs, draws: Draws) -> Floats:
     inputs = [graphs.x]
     if graphs.edge_attr is not None:
         inputs.append(_mean_of_edges(graphs))
-    state = np.maximum(_random_layer(np.concatenate(inputs, axis=1), draws), 0)
+    state = _random_layer(np.concatenate(inputs, axis=1), draws)
     pooled = [pool @ state]
     for _ in range(ROUNDS):
-        state = np.maximum(_random_layer(np.concatenate([state, around @ state], 1), draws), 0)
+        state = _random_layer(np.concatenate([state, around @ state], axis=1), draws)
         pooled.append(pool @ state)
     return np.concatenate(pooled, axis=1)
 
@@ -199,5 +195,5 @@ def _random_layer(state: Floats, draws: Draws) -> Floats:
     mixed = state @ weights[:-1].astype(np.float32)
     spread = mixed.std(axis=0)
     scaled = (mixed - mixed.mean(axis=0)) / np.where(spread == 0, 1, spread)
-    layer: Floats = scaled + 2 * weights[-1].astype(np.float32)
+    layer: Floats = np.maximum(scaled + 2 * weights[-1].astype(np.float32), 0)
     return layer

@@ -1,8 +1,6 @@
 """The full check: a GIN trained on every mode (DeepSets where there are no edges), several runs."""
 
-import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ from graphxai_data.graphs.columns import Ints
 from graphxai_data.nn import GIN, GINE, DeepSets
 from graphxai_data.nn.random import seeded
 from graphxai_data.progress import Progress, no_progress
-from graphxai_data.rings.embeddings import SHORTCUTS, dense_rows
-from graphxai_data.rings.modes import MODES, Graphs, in_mode
+from graphxai_data.rings.embeddings import dense_rows, shortcut
+from graphxai_data.rings.modes import MODES, Graphs, digest, in_mode
 from graphxai_data.rings.probes import balanced_accuracy, fold_of_group
 from graphxai_data.rings.quick import measurement, shuffled_labels, unmeasurable
 from graphxai_data.rings.sample import Sample
@@ -46,16 +44,10 @@ def full_check(
     progress: Progress = no_progress,
     resume: Path | None = None,
 ) -> Measurement:
-    """Measure both principles by training.
+    """Measure both principles by training a model in every mode, `runs` times.
 
-    Args:
-        sample: the graphs.
-        seed: seed of everything random; run i of every mode has the same split.
-        runs: trainings per mode.
-        graphs: maximum number of graphs; whole groups are drawn at random.
-        epochs: passes over the training graphs.
-        progress: counts trainings.
-        resume: file that stores scores, from which a stopped check resumes.
+    Run i has the same split in every mode. At most so many `graphs` are used, drawn in whole
+    groups. A stopped check resumes from the scores in the file `resume`.
     """
     whole_number("runs", runs, MIN_RUNS, 1000)
     whole_number("epochs", epochs, 1, 100_000)
@@ -75,7 +67,8 @@ def full_check(
             progress(done, runs * len(names), f"RINGS, {name}, run {run + 1}")
     scores = {name: stored.scores[name][:runs] for name in names}
     result = measurement("full", sample, scores)
-    stored.delete()
+    if resume is not None:
+        resume.unlink(missing_ok=True)
     return result
 
 
@@ -99,16 +92,11 @@ class _StoredScores:
             text = json.dumps({"settings": self._settings, "scores": self.scores})
             write_atomically(self._path, text.encode())
 
-    def delete(self) -> None:
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-
 
 def _digest(sample: Sample) -> str:
     graphs = sample.graphs
-    parts = [sample.label, sample.group, graphs.edges, graphs.x, graphs.node_ptr]
-    parts += [] if graphs.edge_attr is None else [graphs.edge_attr]
-    return hashlib.sha256(b"".join(np.ascontiguousarray(p).tobytes() for p in parts)).hexdigest()
+    attributes = [] if graphs.edge_attr is None else [graphs.edge_attr]
+    return digest(sample.label, sample.group, graphs.edges, graphs.x, graphs.node_ptr, *attributes)
 
 
 def _fewer(sample: Sample, most: int, draws: Draws) -> Sample:
@@ -133,7 +121,7 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
         graphs, label = sample.graphs, shuffled_labels(sample, draws)
     else:
         # A shortcut is trained on as a graph of one node, whose features are its columns.
-        rows = SHORTCUTS[name](sample.graphs, seed)
+        rows = shortcut(name, sample.graphs, seed)
         graphs = Graphs(rows, np.empty((2, 0), np.int64), None, np.arange(len(label) + 1))
     # The split of a run is the same in every mode.
     split = rng_for(seed, "rings/full/split", run)
@@ -205,6 +193,5 @@ def _freeze_statistics(model: nn.Module) -> None:
             module.train(mode=False)
 
 
-def _batches(order: Ints) -> Iterator[Ints]:
-    for first in range(0, len(order), _BATCH):
-        yield order[first : first + _BATCH]
+def _batches(order: Ints) -> list[Ints]:
+    return np.split(order, range(_BATCH, len(order), _BATCH))

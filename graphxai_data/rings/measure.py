@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.errors import InputError, known_name, whole_number
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import opened
 from graphxai_data.rings.quick import quick_check
 from graphxai_data.rings.sample import Sample, sample_build, sample_dataset
-from graphxai_data.rings.verdict import Claims, Measurement
+from graphxai_data.rings.verdict import Claims, Depth, Measurement
 from graphxai_data.seeds import MAX_SEED
 
 
 def check(
-    dataset_or_folder: Any, depth: Literal["quick", "full"] = "quick", seed: int = 0, **options: Any
+    dataset_or_folder: Any, depth: Depth = "quick", seed: int = 0, **options: Any
 ) -> Measurement:
     """Measure structural necessity (P1) and feature-topology interdependence (P2).
 
@@ -29,8 +29,7 @@ def check(
     Returns:
         The verdicts `.p1` and `.p2`, with all scores. Nothing is written.
     """
-    if depth not in ("quick", "full"):
-        raise InputError(f"unknown depth '{depth}'; known: quick, full")
+    known_name("depth", depth, ("quick", "full"))
     allowed = ("runs", "graphs", "epochs", "progress", "resume") if depth == "full" else ()
     for option in options:
         if option not in allowed:
@@ -47,7 +46,7 @@ def measure_shards(
     folder: Path,
     manifest: Manifest,
     recipe: Recipe,
-    depth: Literal["quick", "full"] = "quick",
+    depth: Depth = "quick",
     seed: int = 0,
     **options: Any,
 ) -> Measurement:
@@ -66,9 +65,7 @@ def required_failures(measurement: Measurement, recipe: Recipe) -> list[str]:
     ]
 
 
-def _measure(
-    sample: Sample, depth: Literal["quick", "full"], seed: int, **options: Any
-) -> Measurement:
+def _measure(sample: Sample, depth: Depth, seed: int, **options: Any) -> Measurement:
     whole_number("seed", seed, 0, MAX_SEED)
     if depth == "quick":
         return quick_check(sample, seed)

@@ -16,6 +16,7 @@ Edge features belong to the structure: they go with the edges, and stay when nod
 Edges are undirected here, and self-loops are ignored.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,6 +69,23 @@ class Graphs:
         return Graphs(self.x[nodes], self.edges[:, edges] + shift, attributes, node_ptr)
 
 
+def as_rows(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """Return features as rows [n, p]; single numbers [n] become rows of one."""
+    rows = np.asarray(values, dtype)
+    return rows[:, None] if rows.ndim == 1 else rows
+
+
+def digest(*arrays: npt.NDArray[Any]) -> str:
+    """Return the SHA-256 of the bytes of these arrays, in this order."""
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+
+
+def check_ends(edges: Ints, nodes: int) -> None:
+    """Raise an `InputError` if an edge ends at a node that does not exist."""
+    if edges.size and not 0 <= edges.min() <= edges.max() < nodes:
+        raise InputError(f"an edge ends at node {edges.max()}, but there are {nodes} nodes")
+
+
 def tidy_edges(
     edges: Ints, attributes: npt.NDArray[Any] | None, nodes: int
 ) -> tuple[Ints, npt.NDArray[Any] | None]:
@@ -75,8 +93,7 @@ def tidy_edges(
 
     An edge without its reverse gets one with the same features.
     """
-    if edges.size and not 0 <= edges.min() <= edges.max() < nodes:
-        raise InputError(f"an edge ends at node {edges.max()}, but there are {nodes} nodes")
+    check_ends(edges, nodes)
     both = np.concatenate([edges, edges[::-1]], axis=1)
     _, first = np.unique(both[0] * nodes + both[1], return_index=True)
     first = first[both[0, first] != both[1, first]]
@@ -92,14 +109,10 @@ def _spans(begins: Ints, lengths: Ints) -> Ints:
 
 
 def in_mode(graphs: Graphs, mode: str, draws: Draws, max_nodes: int | None = None) -> Graphs:
-    """Return the graphs in another mode.
+    """Return the graphs in one of `MODES`.
 
-    Args:
-        graphs: the original graphs.
-        mode: one of `MODES`.
-        draws: random numbers.
-        max_nodes: for complete_features, the width of the one-hot node index; by default the size
-            of the largest graph.
+    For complete_features, `max_nodes` is the width of the one-hot node index; by default the size
+    of the largest graph.
     """
     if mode == "original":
         return graphs
@@ -130,14 +143,10 @@ def _new_features(
         return np.eye(width, dtype=as_float)[index]
     if x.ndim == 1:
         return below(draws.words(nodes), int(x.max(initial=0)) + 1).astype(x.dtype)
-    return _normal(x.size, draws).reshape(x.shape).astype(as_float)
-
-
-def _normal(count: int, draws: Draws) -> npt.NDArray[np.float64]:
-    """Return standard normal numbers (Box-Muller transform)."""
-    first, second = uniform(draws.words(2 * count)).reshape(2, count)
-    normal: npt.NDArray[np.float64] = np.sqrt(-2 * np.log1p(-first)) * np.cos(2 * np.pi * second)
-    return normal
+    # The Box-Muller transform gives standard normal numbers.
+    first, second = uniform(draws.words(2 * x.size)).reshape(2, *x.shape)
+    normal: npt.NDArray[Any] = np.sqrt(-2 * np.log1p(-first)) * np.cos(2 * np.pi * second)
+    return normal.astype(as_float)
 
 
 def _restructured(graphs: Graphs, mode: str, draws: Draws) -> Graphs:
@@ -160,10 +169,9 @@ def _restructured(graphs: Graphs, mode: str, draws: Draws) -> Graphs:
     ends = np.stack([low, high]) + graphs.node_ptr[owner]
     both = np.concatenate([ends, ends[::-1]], axis=1)
     order = np.lexsort([both[1], both[0]])
-    attributes = None
-    if graphs.edge_attr is not None:
-        new = _shuffled_attributes(graphs, graphs.edge_attr, mode, old, count, owner, draws)
-        attributes = np.concatenate([new, new])[order]
+    attributes = _new_attributes(graphs, mode, old, owner, draws)
+    if attributes is not None:
+        attributes = np.concatenate([attributes, attributes])[order]
     return replace(graphs, edges=both[:, order], edge_attr=attributes)
 
 
@@ -213,25 +221,21 @@ def _pair_of_code(code: Ints) -> tuple[Ints, Ints]:
     return code - high * (high - 1) // 2, high
 
 
-def _shuffled_attributes(
-    graphs: Graphs,
-    attributes: npt.NDArray[np.generic],
-    mode: str,
-    old: Ints,
-    count: Ints,
-    owner: Ints,
-    draws: Draws,
-) -> npt.NDArray[np.generic]:
+def _new_attributes(
+    graphs: Graphs, mode: str, old: Ints, owner: Ints, draws: Draws
+) -> npt.NDArray[np.generic] | None:
     """Return features of the new edges: those of the graph's old edges, shuffled, or zero."""
+    if (attributes := graphs.edge_attr) is None:
+        return None
     new = np.zeros((len(owner), *attributes.shape[1:]), attributes.dtype)
     if mode == "complete_graph" or not len(owner):
         return new
-    shuffled = old[np.lexsort([draws.words(len(old)), graphs.owner[graphs.edges[0, old]]])]
-    begins = pointers(count)
-    new_begins = pointers(np.bincount(owner, minlength=len(count)))
-    turn = np.arange(len(owner)) - new_begins[owner]
+    old_owner = graphs.owner[graphs.edges[0, old]]
+    shuffled = old[np.lexsort([draws.words(len(old)), old_owner])]
+    count = np.bincount(old_owner, minlength=len(graphs.sizes))
+    turn = np.arange(len(owner)) - pointers(np.bincount(owner))[owner]
     # A tree may need more edges than the graph had: its features are then used again in turn.
     has_edges = count[owner] > 0
-    source = begins[owner] + turn % np.maximum(count[owner], 1)
+    source = pointers(count)[owner] + turn % np.maximum(count[owner], 1)
     new[has_edges] = attributes[shuffled[source[has_edges]]]
     return new

@@ -21,8 +21,6 @@ class Comparison(NamedTuple):
     """Comparison of the scores of two modes.
 
     Attributes:
-        first: a mode.
-        second: another mode.
         difference: mean score of the first minus that of the second.
         cliffs_delta: share of pairs in which the first is higher, minus the share in which it is
             lower: 1 if all of its scores are higher, 0 if the modes are alike.

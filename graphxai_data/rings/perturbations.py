@@ -1,6 +1,5 @@
 """The modes of RINGS as PyG transforms, for single graphs and for whole batches."""
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from graphxai_data.errors import InputError, known_name
-from graphxai_data.rings.modes import MODES, Graphs, in_mode, tidy_edges
+from graphxai_data.rings.modes import MODES, Graphs, as_rows, digest, in_mode, tidy_edges
 from graphxai_data.seeds import rng_for
 
 
@@ -35,7 +34,7 @@ class Perturbation(BaseTransform):
         if self.mode == "original":
             return data
         graphs = _graphs_of(data)
-        stream = f"rings/{self.mode}/{_fingerprint(graphs)}"
+        stream = f"rings/{self.mode}/{digest(graphs.x, graphs.edges, graphs.node_ptr)}"
         changed = in_mode(graphs, self.mode, rng_for(self.seed, stream), self.max_nodes)
         result = data.clone()
         result.x = torch.from_numpy(np.ascontiguousarray(changed.x)).to(data.x.device)
@@ -74,16 +73,8 @@ def _mend_slices(batch: Batch, graphs: Graphs) -> None:
 def _graphs_of(data: Data) -> Graphs:
     if data.x is None or data.edge_index is None:
         raise InputError("data: expected a graph with x and edge_index")
-    x = data.x.detach().cpu().numpy()
-    x = x[:, None] if x.ndim == 1 else x
+    x = as_rows(data.x.detach().cpu())
     ptr = data.ptr.cpu().numpy() if "ptr" in data else np.array([0, len(x)])
     attributes = data.edge_attr.detach().cpu().numpy() if data.edge_attr is not None else None
     edges, attributes = tidy_edges(data.edge_index.cpu().numpy(), attributes, len(x))
     return Graphs(x, edges, attributes, ptr.astype(np.int64))
-
-
-def _fingerprint(graphs: Graphs) -> str:
-    digest = hashlib.sha256()
-    for array in (graphs.x, graphs.edges, graphs.node_ptr):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

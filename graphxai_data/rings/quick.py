@@ -1,7 +1,5 @@
 """The quick check: linear probes without training, in NumPy, a few seconds; part of every build."""
 
-from typing import Literal
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -10,7 +8,7 @@ from graphxai_data.rings import embeddings, probes
 from graphxai_data.rings.complementarity import mode_complementarities
 from graphxai_data.rings.modes import Graphs, in_mode
 from graphxai_data.rings.sample import Sample
-from graphxai_data.rings.verdict import CONTROL, Measurement, inconclusive, judge
+from graphxai_data.rings.verdict import CONTROL, Depth, Measurement, inconclusive, judge
 from graphxai_data.seeds import Draws, rng_for
 
 # The other modes are left to the full check.
@@ -43,8 +41,8 @@ def _measure(sample: Sample, seed: int) -> Measurement:
         scores[mode] = accuracy[0].tolist()
         if mode == "original":
             control = accuracy[1:].mean(axis=1).tolist()
-    for name, shortcut in embeddings.SHORTCUTS.items():
-        vectors = shortcut(graphs, seed)
+    for name in embeddings.SHORTCUTS:
+        vectors = embeddings.shortcut(name, graphs, seed)
         scores[name] = probes.scores(vectors, sample.label[None], sample.group, seed)[0].tolist()
     scores[CONTROL] = control
     # Shuffled labels vary as whole datasets do by chance; folds of one dataset vary less.
@@ -52,10 +50,7 @@ def _measure(sample: Sample, seed: int) -> Measurement:
 
 
 def measurement(
-    depth: Literal["quick", "full"],
-    sample: Sample,
-    scores: dict[str, list[float]],
-    least_learnt: float = 0.0,
+    depth: Depth, sample: Sample, scores: dict[str, list[float]], least_learnt: float = 0.0
 ) -> Measurement:
     """Return the measurement for these scores, with the complementarity of the graphs."""
     principles, comparisons = judge(scores, least_learnt=least_learnt)
@@ -101,10 +96,7 @@ def unmeasurable(sample: Sample) -> str | None:
 
 def _mean_complementarity(graphs: Graphs) -> float | None:
     """Return the mean mode complementarity of the first graphs; None if none has one."""
-    count = min(_COMPLEMENTARITY_GRAPHS, len(graphs.sizes))
-    ptr = graphs.node_ptr[: count + 1]
-    inside = graphs.edges[0] < ptr[-1]
-    x = embeddings.dense_rows(graphs.x[: ptr[-1]])
-    values = mode_complementarities(x, graphs.edges[:, inside], ptr)
+    first = graphs.take(np.arange(min(_COMPLEMENTARITY_GRAPHS, len(graphs.sizes))))
+    values = mode_complementarities(embeddings.dense_rows(first.x), first.edges, first.node_ptr)
     defined = values[np.isfinite(values)]
     return round(float(defined.mean()), 6) if len(defined) else None

@@ -12,7 +12,7 @@ from graphxai_data.graphs.columns import Columns, Ints, expand, global_edges, po
 from graphxai_data.graphs.record import Feature, Schema
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
-from graphxai_data.rings.modes import Graphs, tidy_edges
+from graphxai_data.rings.modes import Graphs, as_rows, tidy_edges
 from graphxai_data.seeds import rng_for, spread
 
 # Limits of graphs, and of nodes and edges together: enough for a verdict, and memory stays flat.
@@ -24,19 +24,12 @@ _MAX_KINDS = 256
 
 @dataclass(frozen=True)
 class Sample:
-    """Graphs with their classes and groups.
-
-    Attributes:
-        graphs: the graphs.
-        label: [g] class of each graph.
-        group: [g] graphs of one group stay together.
-        node_level: whether nodes have classes, not graphs; then `label` means nothing.
-    """
+    """Graphs with their classes [g] and groups [g]; graphs of one group stay together."""
 
     graphs: Graphs
     label: Ints
     group: Ints
-    node_level: bool = False
+    node_level: bool = False  # nodes have classes, not graphs: `label` means nothing
 
     def __len__(self) -> int:
         return len(self.label)
@@ -73,19 +66,16 @@ def sample_dataset(dataset: Any, most: int = MAX_GRAPHS) -> Sample:
         raise InputError("dataset: expected graphs, got a dataset without graphs")
     selected = spread(most, count, rng_for(0, "rings/sample"))
     pieces = [_read_data(dataset[i], i) for i in selected.tolist()]
-    widths = {(p.graphs.x.shape[1], _width(p.graphs.edge_attr)) for p in pieces}
+    widths = set()
+    for graphs in (piece.graphs for piece in pieces):
+        edge_width = "none" if graphs.edge_attr is None else graphs.edge_attr.shape[1]
+        widths.add(f"{graphs.x.shape[1]} and {edge_width}")
     if len(widths) > 1:
         raise InputError(
             "graphs differ in the number of their node and edge features: "
-            + ", ".join(
-                f"{x} and {e if e is not None else 'none'}" for x, e in sorted(widths, key=str)
-            )
+            + ", ".join(sorted(widths))
         )
     return _joined(pieces)
-
-
-def _width(attributes: npt.NDArray[Any] | None) -> int | None:
-    return None if attributes is None else int(attributes.shape[1])
 
 
 def _read_data(data: Any, number: int) -> Sample:
@@ -100,22 +90,17 @@ def _read_data(data: Any, number: int) -> Sample:
     if not label.is_integer():
         raise InputError(f"graph {number}: class {label} is not a whole number")
     attributes, group = (getattr(data, key, None) for key in ("edge_attr", "group"))
-    rows = None if attributes is None else _as_rows(attributes)
+    rows = None if attributes is None else as_rows(attributes, np.float32)
     try:
         ends, rows = tidy_edges(np.asarray(edges, np.int64), rows, len(x))
     except InputError as error:
         raise InputError(f"graph {number}: {error}") from None
     return Sample(
-        Graphs(_as_rows(x), ends, rows, np.array([0, len(x)])),
+        Graphs(as_rows(x, np.float32), ends, rows, np.array([0, len(x)])),
         np.array([int(label)]),
         np.array([number if group is None else int(group)]),
         node_level=len(classes) > 1,
     )
-
-
-def _as_rows(values: Any) -> npt.NDArray[np.float32]:
-    rows = np.asarray(values, np.float32)
-    return rows[:, None] if rows.ndim == 1 else rows
 
 
 def _cut(columns: Columns, selected: Ints) -> Sample:

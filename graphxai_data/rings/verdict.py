@@ -18,7 +18,6 @@ from typing import Any, Literal
 import numpy as np
 
 from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.toml import parse_table
 from graphxai_data.manifest import RINGS_NAME
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
@@ -32,16 +31,12 @@ RIVALS = {"p1": (*STRUCTURE_FREE, *PROBES), "p2": (*STRUCTURE_FREE, *FEATURE_FRE
 _TOLERANCE = 0.01
 
 Word = Literal["pass", "fail", "inconclusive"]
+Depth = Literal["quick", "full"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on one principle.
-
-    Attributes:
-        verdict: "pass", "fail" or "inconclusive".
-        reason: one sentence with the decisive numbers.
-    """
+    """The verdict on one principle, and the reason: one sentence with the decisive numbers."""
 
     verdict: Word
     reason: str
@@ -62,16 +57,14 @@ class Measurement:
     Attributes:
         depth: "quick" (probes without training) or "full" (trained models).
         principles: the verdicts on "p1" and "p2".
-        claimed: what the paper claims about the principles.
-        score: name of the score.
+        score: what the scores are.
         graphs: number of graphs that were measured.
         scores: scores of every mode, one per run.
         comparisons: the original against every rival, with corrected p-values.
         complementarity: mean mode complementarity, where it is defined.
-        content_sha256: digest of the build that was measured.
     """
 
-    depth: Literal["quick", "full"]
+    depth: Depth
     principles: dict[str, Verdict]
     claimed: Claims = field(default_factory=Claims)
     score: str = "balanced accuracy"
@@ -97,10 +90,6 @@ class Measurement:
         return json.dumps(
             {"depth": table.pop("depth"), **table.pop("principles"), **table}, indent=2
         )
-
-    def save(self, folder: Path) -> None:
-        """Write `rings.json` atomically."""
-        write_atomically(folder / RINGS_NAME, (self.to_json() + "\n").encode())
 
     @classmethod
     def load(cls, folder: Path) -> "Measurement | None":
@@ -173,6 +162,6 @@ def _verdict(comparisons: list[Comparison], mean: dict[str, float]) -> Verdict:
     return Verdict("pass", f"separably above every rival, of which the best: {numbers}")
 
 
-def inconclusive(depth: Literal["quick", "full"], reason: str, **known: Any) -> Measurement:
+def inconclusive(depth: Depth, reason: str, **known: Any) -> Measurement:
     """Return a measurement without scores, and the reason why there are none."""
     return Measurement(depth, dict.fromkeys(RIVALS, Verdict("inconclusive", reason)), **known)
