@@ -38,7 +38,9 @@ class _Cli(click.Group):
             ctx.exit(error.exit_code)
 
 
-@click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Cli, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(__version__, prog_name="graphxai-data")
 def main() -> None:
     """Graph-explainability benchmarks with ground truth known by construction.

@@ -60,26 +60,24 @@ source_option = click.option(
     "sources",
     metavar="ID=PATH",
     multiple=True,
-    callback=lambda _ctx, _param, texts: parse_sources(texts),
+    callback=lambda _ctx, _param, texts: dict(
+        key_and_value("--source", "ID=PATH", text) for text in texts
+    ),
     help="Replace the recipe's source ID by a file, by a folder or zip of files, or by another "
     "known source. Can be repeated.",
 )
 config_option = click.option(
     "--config",
     default="default",
-    show_default=True,
     help="Training configuration: default, or paper (as published).",
 )
 out_option = click.option(
     "--out",
     type=Place(urls=False),
     default=Path("runs"),
-    show_default=True,
     help="Folder that holds all trained models.",
 )
-device_option = click.option(
-    "--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1, …"
-)
+device_option = click.option("--device", default="auto", help="auto, cpu, cuda, cuda:1, …")
 threads_option = click.option(
     "--threads",
     type=int,
@@ -102,9 +100,7 @@ def training_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Change a setting of the configuration, such as b=2.5 or epochs=20. "
             "Can be repeated.",
         ),
-        click.option(
-            "--data-seed", type=int, default=0, show_default=True, help="Seed of the build."
-        ),
+        click.option("--data-seed", type=int, default=0, help="Seed of the build."),
         root_option,
         out_option,
         device_option,
@@ -115,15 +111,12 @@ def training_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def parse_sources(texts: Iterable[str]) -> dict[str, str]:
-    """Return the path, or the id of another source, for each ID of `--source ID=PATH`."""
-    sources = {}
-    for text in texts:
-        name, equals, path = text.partition("=")
-        if not (name and equals and path):
-            raise InputError(f"--source: expected ID=PATH, got '{text}'")
-        sources[name] = path
-    return sources
+def key_and_value(option: str, form: str, text: str) -> tuple[str, str]:
+    """Return what is before and after the equals sign; `form` tells users what is expected."""
+    key, _, value = text.partition("=")
+    if not (key and value):
+        raise InputError(f"{option}: expected {form}, got '{text}'")
+    return key, value
 
 
 def parse_seeds(text: str, option: str = "--seed") -> list[int]:
@@ -147,9 +140,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """Return key and value of "b=2.5"; words need no quotes."""
     import tomllib
 
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise InputError(f"--set: expected KEY=VALUE, got '{text}'")
+    key, value = key_and_value("--set", "KEY=VALUE", text)
     try:
         parsed: Any = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
@@ -161,11 +152,8 @@ def parse_setting(text: str) -> tuple[str, Any]:
 def progress_bar(title: str, unit: str, line_seconds: float | None = None) -> Iterator[Progress]:
     """Show progress on stderr: a bar on a terminal, elsewhere lines or nothing.
 
-    Args:
-        title: what the bar says until the first report.
-        unit: what is counted.
-        line_seconds: without a terminal, print a line at most every so many seconds, and one
-            whenever something new is counted; None prints nothing.
+    `unit` is what is counted. Lines are at least `line_seconds` apart, and one is printed whenever
+    something new is counted; None prints nothing.
     """
     from rich import progress as rich
     from rich.console import Console
@@ -202,11 +190,8 @@ class _Lines:
         self._last_line, left = now, ""
         if done > self._first and not what.endswith(" left"):  # it may have a better guess
             seconds = (now - self._begin) * (total - done) / (done - self._first)
-            left = (
-                f", about {seconds:.0f} s left"
-                if seconds < 90
-                else f", about {seconds / 60:.0f} min left"
-            )
+            time_left = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+            left = f", about {time_left} left"
         click.echo(f"{what}: {done} of {total} {self._unit}{left}", err=True)
 
 

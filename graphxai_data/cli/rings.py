@@ -16,18 +16,10 @@ from graphxai_data.files.urls import shown
 @click.option("--runs", type=int, help="Trainings per mode.  [default: 8]")
 @click.option("--graphs", type=int, help="Maximum number of graphs.  [default: 2000]")
 @click.option("--epochs", type=int, help="Epochs per training.  [default: 20]")
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of splits, modes and trainings."
-)
+@click.option("--seed", type=int, default=0, help="Seed of splits, modes and trainings.")
 @json_option
 def rings(
-    folder: str | Path,
-    quick: bool,
-    runs: int | None,
-    graphs: int | None,
-    epochs: int | None,
-    seed: int,
-    as_json: bool,
+    folder: str | Path, quick: bool, seed: int, as_json: bool, **training: int | None
 ) -> None:
     """Measure whether a build needs its structure (P1), and structure and features both (P2).
 
@@ -38,8 +30,7 @@ def rings(
     from graphxai_data.manifest import EXTRAS, Manifest
     from graphxai_data.remote import opened
 
-    given = {"runs": runs, "graphs": graphs, "epochs": epochs}
-    options = {name: value for name, value in given.items() if value is not None}
+    options = {name: value for name, value in training.items() if value is not None}
     if quick and options:
         raise InputError(f"--{next(iter(options))} is for training; leave it out, or --quick")
     with progress_bar("Measuring RINGS", "trainings") as progress, opened(folder) as (path, remote):

@@ -25,13 +25,12 @@ SECONDS_BETWEEN_LINES = 5
 
 @click.command()
 @click.argument("name")
-@click.option("--model", default="bcos-gin", show_default=True, help=f"One of {MODEL_NAMES}.")
+@click.option("--model", default="bcos-gin", help=f"One of {MODEL_NAMES}.")
 @config_option
 @click.option(
     "--seed",
     "seeds",
     default="0",
-    show_default=True,
     help="Seed of the training; 0-4 for five trainings.",
 )
 @training_options
@@ -42,13 +41,11 @@ def train(
     model: str,
     config: str,
     seeds: str,
-    changes: dict[str, Any],
     data_seed: int,
     root: str | Path,
     out: Path,
-    device: str,
-    force: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Train a reference model on dataset NAME (see `list`), which is built first if it is missing.
 
@@ -56,13 +53,13 @@ def train(
     An interrupted training resumes after its last whole epoch, with the same result. A finished
     training is kept.
     """
+    # `options` has the arguments of the function `train` that are passed on unchanged.
     from graphxai_data.datasets.in_memory import GraphXAIDataset
     from graphxai_data.training.train import run_folder
     from graphxai_data.training.train import train as run_train
 
     numbers, results = parse_seeds(seeds), []
     dataset = GraphXAIDataset(root, name, data_seed)
-    options: dict[str, Any] = {"changes": changes, "device": device, "force": force}
     for seed in numbers:
         title = f"{model} on {dataset.name}, seed {seed}"
         with progress_bar(title, "epochs", SECONDS_BETWEEN_LINES) as show:
