@@ -67,9 +67,7 @@ source_option = click.option(
     "known source. Can be repeated.",
 )
 config_option = click.option(
-    "--config",
-    default="default",
-    help="Training configuration: default, or paper (as published).",
+    "--config", default="default", help="Training configuration: default, or paper (as published)."
 )
 out_option = click.option(
     "--out",
@@ -152,8 +150,8 @@ def parse_setting(text: str) -> tuple[str, Any]:
 def progress_bar(title: str, unit: str, line_seconds: float | None = None) -> Iterator[Progress]:
     """Show progress on stderr: a bar on a terminal, elsewhere lines or nothing.
 
-    `unit` is what is counted. Lines are at least `line_seconds` apart, and one is printed whenever
-    something new is counted; None prints nothing.
+    `unit` is what is counted. A line is printed at most every `line_seconds`, and whenever
+    something new is counted; None prints no lines.
     """
     from rich import progress as rich
     from rich.console import Console

@@ -27,12 +27,7 @@ SECONDS_BETWEEN_LINES = 5
 @click.argument("name")
 @click.option("--model", default="bcos-gin", help=f"One of {MODEL_NAMES}.")
 @config_option
-@click.option(
-    "--seed",
-    "seeds",
-    default="0",
-    help="Seed of the training; 0-4 for five trainings.",
-)
+@click.option("--seed", "seeds", default="0", help="Seed of the training; 0-4 for five trainings.")
 @training_options
 @click.option("--force", is_flag=True, help="Discard an earlier training in the same folder.")
 @json_option

@@ -17,17 +17,11 @@ from graphxai_data.training.checkpoint import CARD, WEIGHTS, Card, read_card
 
 @dataclass
 class Evaluations:
-    """Models, explanation files and rows of tables.
+    """Models, explanation files and rows of tables."""
 
-    Attributes:
-        models: folders of models, with their names in tables.
-        files: explanation files, by their paths.
-        rows: rows of tables, one per model, explainer and seed.
-    """
-
-    models: dict[Path, str] = field(default_factory=dict)
+    models: dict[Path, str] = field(default_factory=dict)  # names in tables, by folder
     files: dict[Path, ScoreFile] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)  # one per model, explainer and seed
 
 
 def read_evaluations(paths: Sequence[str | Path], manifest: Manifest) -> Evaluations:

@@ -43,39 +43,23 @@ _FOREIGN = " of another build"
 
 @dataclass(frozen=True)
 class Shown:
-    """One explainer of a page.
-
-    Attributes:
-        title: name of the explainer, with its model.
-        what: one line about it.
-        model: the model that is explained, a key of `Explained.predicted`, or None.
-        unexplained: why other graphs have no scores.
-        scores: scores of the nodes [n], by graph.
-        jaccard: Jaccard@k of the same graphs, if their rationale is known.
-    """
+    """One explainer of a page, with its scores of nodes [n] and its Jaccard@k, by graph."""
 
     title: str
     what: str
-    model: str | None
-    unexplained: str
+    model: str | None  # a key of `Explained.predicted`
+    unexplained: str  # why other graphs have no scores
     scores: dict[int, Floats]
-    jaccard: dict[int, float]
+    jaccard: dict[int, float]  # empty if no rationale is known
 
 
 @dataclass
 class Explained:
-    """What a page knows about explainers.
-
-    Attributes:
-        shown: explainers with scores.
-        predicted: for each model the predicted class, by graph.
-        models: one line about each model.
-        table: one row per explainer and model, as `evaluate` summarises them.
-    """
+    """What a page knows about explainers; the table is that of `evaluate`, averaged over seeds."""
 
     shown: list[Shown] = field(default_factory=list)
-    predicted: dict[str, dict[int, int]] = field(default_factory=dict)
-    models: list[str] = field(default_factory=list)
+    predicted: dict[str, dict[int, int]] = field(default_factory=dict)  # class by model and graph
+    models: list[str] = field(default_factory=list)  # one line about each
     table: list[Row] = field(default_factory=list)
 
 
@@ -87,17 +71,7 @@ def explained(
     sample: Sequence[int],
     progress: Progress = no_progress,
 ) -> Explained:
-    """Explain the test graphs and a sample of others.
-
-    Args:
-        folder: build folder.
-        manifest: manifest of the build.
-        evaluations: model folders, `evaluation.json`, output of `evaluate --json`, explanation
-            files; if empty, the shipped models of this recipe.
-        explainers: names of explainers to show; if empty, those that take no time.
-        sample: more graphs to explain.
-        progress: counts explainers.
-    """
+    """Explain the test graphs and a `sample` of others; other arguments as for `write_report`."""
     given = read_evaluations(evaluations, manifest)
     if not evaluations:
         given.models = shipped_models(manifest)
@@ -131,13 +105,10 @@ def explained(
 
 def shipped_models(manifest: Manifest) -> dict[Path, str]:
     """Return folders and names of the shipped models that were trained on the same recipe."""
-    cards = {path.parent: read_card(path.parent) for path in shipped("models").glob(f"*/{CARD}")}
-    same = manifest.recipe_sha256
-    return {
-        folder: card.model
-        for folder, card in sorted(cards.items())
-        if card.data.recipe_sha256 == same
-    }
+    folders = sorted(path.parent for path in shipped("models").glob(f"*/{CARD}"))
+    cards = {folder: read_card(folder) for folder in folders}
+    same = [f for f in folders if cards[f].data.recipe_sha256 == manifest.recipe_sha256]
+    return {folder: cards[folder].model for folder in same}
 
 
 class _Page:
@@ -206,8 +177,7 @@ class _Page:
         scores = self._by_graph(ids, file.node_scores)
         self._show(title, f"scores in {path.name}", model, unexplained, scores)
         if self.truth is not None and set(self.truth.graph_id.tolist()) <= scores.keys():
-            test_scores = file_scores(file, self.truth)
-            self._measure(title, test_scores, model or "-", 0)
+            self._measure(title, file_scores(file, self.truth), model or "-", 0)
 
     def refuse_unused(self) -> None:
         """Raise an `InputError` for an explainer that was requested and applies to no model."""
@@ -228,8 +198,7 @@ class _Page:
         seed: int,
     ) -> None:
         for group in group_by_run([v for v in variants if v in self.variants]):
-            what = f"{group[0].name} of {name or 'no model'}"
-            self.progress(len(self.result.shown), 0, what)
+            self.progress(len(self.result.shown), 0, f"{group[0].name} of {name or 'no model'}")
             runs = [
                 variant_scores(group, model, self.dataset[ids], seed=seed) for ids in self.parts
             ]

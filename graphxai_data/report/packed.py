@@ -20,7 +20,6 @@ from graphxai_data.drawing.sketch import SIDE, Sketch, sketch
 from graphxai_data.graphs.columns import Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
 
-GRAPHS_PER_PIECE = 256
 # Positions and scores are stored as integers up to these, finer than the eye can see.
 PLACES, SCORES = 1023, 32767
 _SAMPLE = 60
@@ -30,18 +29,12 @@ Scores = Mapping[int, npt.NDArray[np.float64]]
 
 def sample_graphs(overview: Overview) -> list[int]:
     """Return the first graphs of each class in each split: one of each before a second."""
-    cells: dict[tuple[int, int], list[int]] = {}
-    for i, cell in enumerate(zip(overview.label.tolist(), overview.split.tolist(), strict=True)):
-        members = cells.setdefault(cell, [])
-        if len(members) < _SAMPLE:
-            members.append(i)
-    in_turn = [
-        members[turn]
-        for turn in range(_SAMPLE)
-        for _, members in sorted(cells.items())
-        if turn < len(members)
-    ]
-    return in_turn[: max(_SAMPLE, len(cells))]
+    cell = overview.label * len(SPLIT_NAMES) + overview.split
+    by_cell = np.argsort(cell, kind="stable")
+    _, count = np.unique(cell, return_counts=True)
+    turn = np.arange(len(cell)) - np.repeat(pointers(count)[:-1], count)
+    in_turn: list[int] = by_cell[np.argsort(turn, kind="stable")].tolist()
+    return in_turn[: max(_SAMPLE, len(count))]
 
 
 def page_order(overview: Overview, sample: Sequence[int]) -> Ints:
@@ -53,25 +46,15 @@ def page_order(overview: Overview, sample: Sequence[int]) -> Ints:
 
 @dataclass
 class Packer:
-    """Packs graphs, with the scores of explainers, until the page is full.
-
-    Attributes:
-        graphs: the graphs of the build.
-        overview: the overview of the build.
-        explanations: the scores of each explainer, by graph.
-        limit: maximum number of characters of all pieces; the first is always packed.
-        per_piece: graphs per piece.
-        labels: texts on nodes, collected while packing.
-        packed: ids of the graphs that are packed.
-    """
+    """Packs graphs, with the scores of explainers, until the page is full."""
 
     graphs: Graphs
     overview: Overview
     explanations: Sequence[Scores]
-    limit: int
-    per_piece: int = GRAPHS_PER_PIECE
-    labels: list[str] = field(default_factory=list)
-    packed: list[int] = field(default_factory=list)
+    limit: int  # characters of all pieces; the first is always packed
+    per_piece: int = 256
+    labels: list[str] = field(default_factory=list)  # texts on nodes, collected while packing
+    packed: list[int] = field(default_factory=list)  # ids of the graphs that are packed
 
     def pieces(self, order: Ints, drawn: Sequence[int]) -> Iterator[str]:
         """Yield pieces with the graphs in this order; those `drawn` also have RDKit's drawing."""
@@ -99,7 +82,10 @@ class Packer:
         if "segments" in records[0].meta:
             arrays["segments"] = np.stack([r.meta["segments"] for r in records]).astype(np.uint8)
         else:
-            sketches = [_sketch_of(r, i in with_svg) for i, r in zip(ids, records, strict=True)]
+            sketches = []
+            for i, r in zip(ids, records, strict=True):
+                smiles, atoms = r.meta.get("smiles"), r.meta.get("smiles_atom")
+                sketches.append(sketch(r.edge_index, r.num_nodes, smiles, atoms, i in with_svg))
             drawings = {str(i): s.svg for i, s in zip(ids, sketches, strict=True) if s.svg}
             arrays |= self._layout(sketches)
         for k, scores in enumerate(self.explanations):
@@ -138,11 +124,6 @@ class Packer:
         if text not in self.labels:
             self.labels.append(text)
         return self.labels.index(text)
-
-
-def _sketch_of(record: GraphRecord, with_svg: bool) -> Sketch:
-    smiles, atoms = record.meta.get("smiles"), record.meta.get("smiles_atom")
-    return sketch(record.edge_index, record.num_nodes, smiles, atoms, with_svg)
 
 
 def _bytes(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:

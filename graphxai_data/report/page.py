@@ -43,7 +43,6 @@ from graphxai_data.rings.verdict import Measurement
 PAGE_NAME = "report.html"
 # Maximum number of characters of all graphs, so that a page stays under 5 MB.
 _GRAPHS_LIMIT = 4_500_000
-_NONE = -1
 
 
 def write_report(
@@ -66,7 +65,10 @@ def write_report(
         progress: counts graphs.
     """
     folder = local_path(folder)
-    path = _html_path(folder / PAGE_NAME if out is None else Path(out).expanduser())
+    path = folder / PAGE_NAME if out is None else Path(out).expanduser()
+    # So that no file of a build is overwritten.
+    if path.is_dir() or path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"--out: expected the name of a file that ends in .html, got '{path}'")
     manifest = Manifest.load(folder)
     recipe = manifest.load_recipe()
     proof = _verified(folder, manifest) if check else "This build was not verified for this page."
@@ -107,24 +109,22 @@ def _verified(folder: Path, manifest: Manifest) -> str:
             f"{others[0]}; {len(others)} in all (`graphxai-data verify {folder}`); "
             "a page is made of whole builds only"
         )
+    words = "Verified when this page was made: every file, digest and invariant"
     if missing:
         return (
-            "Verified when this page was made: every file, digest and invariant. Labels were not "
-            "proven, since the files they come from are not on this machine."
+            f"{words}. Labels were not proven, since the files they come from are not on this "
+            "machine."
         )
     prover = generator_module(manifest.load_recipe().generator).Prover
     proven = min(manifest.graphs, getattr(prover, "sample", manifest.graphs))
     no_rationale = manifest.statistics["rationale_nodes_mean"] is None
-    words = (
-        "Verified when this page was made: every file, digest and invariant, and by independent "
-        f"code the label{'' if no_rationale else ' and the rationale'} of "
-    )
-    command = "`graphxai-data verify --full`"
+    what = "label" if no_rationale else "label and the rationale"
+    count, full = f"{proven:,} graphs", "proves all of them, and generates"
     if proven == manifest.graphs:
-        return f"{words}every graph. {command} generates each again from its seed."
+        count, full = "every graph", "generates"
     return (
-        f"{words}{proven:,} graphs. {command} proves all of them, and generates each again from "
-        "its seed."
+        f"{words}, and by independent code the {what} of {count}. `graphxai-data verify --full` "
+        f"{full} each again from its seed."
     )
 
 
@@ -169,13 +169,6 @@ def _tables(
         "licence": licence(manifest),
         "citation": CITE_AS,
     }
-
-
-def _html_path(path: Path) -> Path:
-    """Return the path of the page, which cannot be that of a file of a build."""
-    if path.is_dir() or path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"--out: expected the name of a file that ends in .html, got '{path}'")
-    return path
 
 
 def _command(manifest: Manifest) -> str:
@@ -243,7 +236,7 @@ def _index(packer: Packer, explanations: Explained) -> str:
         "split": overview.split[ids].astype(np.uint8),
     }
     for k, classes in enumerate(explanations.predicted.values()):
-        predicted = [classes.get(i, _NONE) for i in packer.packed]
+        predicted = [classes.get(i, -1) for i in packer.packed]
         arrays[f"predicted_{k}"] = np.array(predicted, np.int16)
     for k, shown in enumerate(explanations.shown):
         if shown.jaccard:
