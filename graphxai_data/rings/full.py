@@ -54,7 +54,7 @@ def full_check(
     whole_number("graphs", graphs, 1, 10**9)
     sample = _fewer(sample, graphs, rng_for(seed, "rings/full/sample"))
     if reason := unmeasurable(sample):
-        return inconclusive("full", reason, graphs=len(sample))
+        return inconclusive("full", reason, len(sample))
     how = {"batch": _BATCH, "rate": _RATE, "settling": _SETTLING}
     settings = {"seed": seed, "epochs": epochs, "model": _MODEL | how, "sample": _digest(sample)}
     stored = _StoredScores(resume, settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.manifest import PLOT_NAME, RINGS_NAME
+from graphxai_data.manifest import PLOT_NAME
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
 from graphxai_data.rings.verdict import CONTROL, Measurement
 
@@ -16,7 +16,7 @@ _COLOURS = {"original": "#1b6ca8", "structure-free": "#d9822b", "feature-free": 
 
 def write_measurement(folder: Path, measurement: Measurement) -> None:
     """Write `rings.json` and, if there are scores, `rings.svg`."""
-    write_atomically(folder / RINGS_NAME, (measurement.to_json() + "\n").encode())
+    measurement.save(folder)
     if measurement.scores:
         write_atomically(folder / PLOT_NAME, rings_plot(measurement).encode())
     else:

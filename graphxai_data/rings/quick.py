@@ -22,7 +22,7 @@ _SHUFFLES = 10
 def quick_check(sample: Sample, seed: int = 0) -> Measurement:
     """Measure both principles by linear probes on untrained embeddings."""
     if reason := unmeasurable(sample):
-        return inconclusive("quick", reason, graphs=len(sample))
+        return inconclusive("quick", reason, len(sample))
     # On a busy machine, BLAS threads that wait for each other take twenty times as long.
     with threadpool_limits(1, "blas"):
         return _measure(sample, seed)

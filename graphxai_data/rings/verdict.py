@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.toml import parse_table
 from graphxai_data.manifest import RINGS_NAME
 from graphxai_data.rings.modes import FEATURE_FREE, STRUCTURE_FREE
@@ -91,6 +92,10 @@ class Measurement:
             {"depth": table.pop("depth"), **table.pop("principles"), **table}, indent=2
         )
 
+    def save(self, folder: Path) -> None:
+        """Write `rings.json` atomically."""
+        write_atomically(folder / RINGS_NAME, (self.to_json() + "\n").encode())
+
     @classmethod
     def load(cls, folder: Path) -> "Measurement | None":
         """Return the measurement of a build, or None if it was not measured."""
@@ -162,6 +167,7 @@ def _verdict(comparisons: list[Comparison], mean: dict[str, float]) -> Verdict:
     return Verdict("pass", f"separably above every rival, of which the best: {numbers}")
 
 
-def inconclusive(depth: Depth, reason: str, **known: Any) -> Measurement:
+def inconclusive(depth: Depth, reason: str, graphs: int) -> Measurement:
     """Return a measurement without scores, and the reason why there are none."""
-    return Measurement(depth, dict.fromkeys(RIVALS, Verdict("inconclusive", reason)), **known)
+    verdicts = dict.fromkeys(RIVALS, Verdict("inconclusive", reason))
+    return Measurement(depth, verdicts, graphs=graphs)
