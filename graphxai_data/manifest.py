@@ -13,7 +13,6 @@ from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, parse_table, read_toml
 from graphxai_data.files.urls import local_path
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.shards import SCHEMA_VERSION
 from graphxai_data.graphs.summary import Summary
 from graphxai_data.recipe import Recipe
@@ -118,7 +117,7 @@ class Manifest:
 
     def _contradiction(self, recipe: Recipe) -> str | None:
         """Return where the manifest contradicts itself or its recipe, or None."""
-        classes = generator_module(recipe.generator).schema(recipe.params).num_classes
+        classes = recipe.module.schema(recipe.params).num_classes
         if not set(self.statistics["class_splits"]) <= {str(i) for i in range(classes)}:
             return "counts classes that do not exist"
         if set(self.sources) != set(recipe.sources):

@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, Literal
 
 from graphxai_data.errors import InputError, nearest
@@ -131,6 +132,15 @@ class Recipe:
                 f"{params.graphs}; make them agree"
             )
         return dataclasses.replace(recipe, params=params)
+
+    @property
+    def module(self) -> ModuleType:
+        """The module of the generator."""
+        return generator_module(self.generator)
+
+    def identity(self, seed: int) -> dict[str, Any]:
+        """Return the file attributes of every shard of a build."""
+        return {"dataset": self.name, "recipe_sha256": self.sha256, "seed": seed}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data; `from_dict` reverses this."""

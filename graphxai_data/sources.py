@@ -18,7 +18,6 @@ from graphxai_data.files.hashing import file_sha256, folder_sha256
 from graphxai_data.files.raw import Source, has_file
 from graphxai_data.files.shipped import cache_folder, shipped
 from graphxai_data.files.toml import parse_table, read_toml
-from graphxai_data.generators import generator_module
 from graphxai_data.recipe import Recipe
 
 log = logging.getLogger(__name__)
@@ -137,8 +136,8 @@ def _users_source(recipe: Recipe, name: str, path: Path) -> Source:
 
 def _members(recipe: Recipe, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files that a source consists of, and other files it may consist of instead."""
-    generator = generator_module(recipe.generator)
-    return generator.SOURCES[name], getattr(generator, "OTHER_FILES", {}).get(name, ())
+    others = getattr(recipe.module, "OTHER_FILES", {}).get(name, ())
+    return recipe.module.SOURCES[name], others
 
 
 def _form(members: tuple[str, ...], others: tuple[str, ...] = ()) -> str:

@@ -4,44 +4,39 @@ recipe -> plan (class, group and split of every graph) -> shards, made by any en
 the written files -> RINGS principles -> manifest and cards -> final name. Nothing imports torch.
 """
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from graphxai_data.building import engine as engines
-from graphxai_data.building.at_url import build_at_url
-from graphxai_data.building.finish import (
-    draw_classes,
-    keep_existing,
-    manifest_of,
-    measure_principles,
-    write_manifest_and_cards,
-)
+from graphxai_data.building import finish
+from graphxai_data.building.cards import write_cards
 from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.staging import (
+    ORDER_NAME,
     Order,
+    difference,
     is_whole_shard,
     make_order,
     open_staging,
     refuse_foreign,
 )
 from graphxai_data.building.survey import problems_of_graphs, require_no_problems
-from graphxai_data.files.disk import (
-    explained_disk_errors,
-    finish_replacing,
-    folder_lock,
-    publish,
-    write_atomically,
-)
+from graphxai_data.building.verify import verify
+from graphxai_data.errors import GraphXAIDataError
+from graphxai_data.files import disk
+from graphxai_data.files.store import StoreError
 from graphxai_data.files.urls import is_url, local_path
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import shard_bytes
-from graphxai_data.manifest import Manifest, shard_names
+from graphxai_data.manifest import EXTRAS, RINGS_NAME, Manifest, shard_names
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import RemoteBuild
+
+log = logging.getLogger(__name__)
 
 
 def build(
@@ -93,29 +88,68 @@ def build(
             build, recipe, seed, remote.root, jobs, engine, graphs, shard_size, rings, sources,
             progress, wait=wait,
         )  # fmt: skip
-        return build_at_url(remote, order, build_in_cache, replace_existing)
+        return _build_at_url(remote, order, build_in_cache, replace_existing)
 
     folder = local_path(root) / recipe.name / f"seed-{order.seed}"
-    with explained_disk_errors(folder):
+    with disk.explained_disk_errors(folder):
         refuse_foreign(folder)
         # Before the lock is taken: this must also work on a read-only disk.
         if folder.exists() and not replace_existing:
-            return keep_existing(folder, order, rings)
+            return finish.keep_existing(folder, order, rings)
 
     plan = make_plan(recipe, order.seed, order.graphs, order.sources)
     plan, rejected = read_sources(plan, recipe, order.sources, order.seed)
-    with explained_disk_errors(folder), folder_lock(folder, wait):
-        finish_replacing(folder)
+    with disk.explained_disk_errors(folder), disk.folder_lock(folder, wait):
+        disk.finish_replacing(folder)
         if folder.exists() and not replace_existing:
-            return keep_existing(folder, order, rings)
+            return finish.keep_existing(folder, order, rings)
         staging = open_staging(folder, order)
         make_shards(staging, order, plan, engine, jobs, progress)
-        manifest = manifest_of(staging, order, plan, rejected)
-        measurement = measure_principles(staging, manifest, order) if rings else None
-        draw_classes(staging, order)
-        write_manifest_and_cards(staging, manifest, recipe, measurement)
-        publish(staging, folder)
+        manifest = finish.manifest_of(staging, order, plan, rejected)
+        measurement = finish.measure_principles(staging, manifest, order) if rings else None
+        finish.draw_classes(staging, order)
+        manifest.save(staging)
+        # Before the cards, which list every file of the folder.
+        (staging / ORDER_NAME).unlink(missing_ok=True)
+        write_cards(staging, manifest, recipe, measurement)
+        disk.publish(staging, folder)
         return manifest
+
+
+def _build_at_url(
+    remote: RemoteBuild,
+    order: Order,
+    build_in_cache: Callable[..., Manifest],
+    replace_existing: bool,
+) -> Manifest:
+    """Build in the cache and publish the result, or keep an identical published build."""
+    with remote.named():
+        if remote.exists() and not replace_existing:
+            was_measured = (remote.fetch() / RINGS_NAME).exists()
+            manifest = build_in_cache(replace_existing=False)
+            if not was_measured:
+                try:
+                    remote.publish(manifest, EXTRAS)
+                except StoreError as error:  # the store may be read-only
+                    log.warning("the measurement was not published: %s", error)
+            return manifest
+        # Fail before hours of work if the store cannot be written.
+        remote.probe()
+        replace_cached = replace_existing or not _can_continue(remote.folder, order)
+        manifest = build_in_cache(replace_existing=replace_cached)
+        remote.publish(manifest, replace_existing=replace_existing)
+        return manifest
+
+
+def _can_continue(folder: Path, order: Order) -> bool:
+    """Return whether a folder of the cache is missing or has an undamaged build of this order."""
+    if not folder.exists():
+        return True
+    try:
+        return difference(Manifest.load(folder), order) is None and not verify(folder)
+    except GraphXAIDataError as error:
+        log.info("the build in the cache is made again: %s", error)
+        return False
 
 
 class ShardTask(NamedTuple):
@@ -126,45 +160,32 @@ class ShardTask(NamedTuple):
     seed: int
     plan: Plan
 
-    @property
-    def graphs(self) -> int:
-        """Number of graphs in the shard."""
-        return len(self.plan.index)
-
 
 def make_shards(
     staging: Path, order: Order, plan: Plan, engine: str, jobs: int, progress: Progress
 ) -> None:
     """Write all shards that an earlier run has not left in `staging`."""
-    missing = [t for t in _tasks(order, plan) if not is_whole_shard(staging / t.name, order)]
-    done = order.graphs - sum(task.graphs for task in missing)
+    size = order.shard_size
+    missing = [
+        ShardTask(name, order.recipe, order.seed, plan.cut(i * size, size))
+        for i, name in enumerate(shard_names(-(-order.graphs // size)))
+        if not is_whole_shard(staging / name, order)
+    ]
+    done = order.graphs - sum(len(task.plan.index) for task in missing)
     what = f"building {order.recipe.name}"
     progress(done, order.graphs, what)
     jobs = min(jobs, max(len(missing), 1))
     for name, graphs, content in engines.run(make_shard, missing, engine=engine, jobs=jobs):
-        write_atomically(staging / name, content)
+        disk.write_atomically(staging / name, content)
         done += graphs
         progress(done, order.graphs, what)
 
 
 def make_shard(task: ShardTask) -> tuple[str, int, bytes]:
-    """Draw and check the graphs of one shard; runs on any worker.
-
-    Returns:
-        Name of the shard, number of graphs, and content of the file.
-    """
-    recipe, seed = task.recipe, task.seed
-    generator = generator_module(recipe.generator)
-    columns = generator.generate(recipe.params, task.plan, seed)
-    schema = generator.schema(recipe.params)
+    """Return name, number of graphs and file content of one shard; runs on any worker."""
+    recipe = task.recipe
+    columns = recipe.module.generate(recipe.params, task.plan, task.seed)
     require_no_problems(problems_of_graphs(recipe, columns), recipe.name)
-    content = shard_bytes(
-        columns, schema, dataset=recipe.name, recipe_sha256=recipe.sha256, seed=seed
-    )
-    return task.name, task.graphs, content
-
-
-def _tasks(order: Order, plan: Plan) -> Iterator[ShardTask]:
-    for i, name in enumerate(shard_names(-(-order.graphs // order.shard_size))):
-        part = plan.cut(i * order.shard_size, order.shard_size)
-        yield ShardTask(name, order.recipe, order.seed, part)
+    schema = recipe.module.schema(recipe.params)
+    content = shard_bytes(columns, schema, **recipe.identity(task.seed))
+    return task.name, len(task.plan.index), content

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from graphxai_data.building.croissant import croissant
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import PICTURE_NAME, PLOT_NAME, Manifest
 from graphxai_data.metrics import mean_and_deviation
@@ -117,7 +116,7 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
 def class_rows(manifest: Manifest) -> list[list[str]]:
     """Return a row per class: its graphs, or nodes, in each split and in total."""
     recipe = manifest.load_recipe()
-    names = dict(enumerate(generator_module(recipe.generator).class_names(recipe.params)))
+    names = dict(enumerate(recipe.module.class_names(recipe.params)))
     rows = [
         [
             f"{label}: {names.get(int(label), '?')}",

@@ -48,12 +48,9 @@ def run(
 ) -> Iterator[Result]:
     """Yield the results of `function` for all tasks, in the order they finish.
 
-    Args:
-        function: importable on every worker.
-        tasks: read lazily, a few more than there are workers.
-        engine: "serial", "processes", "dask" (a local cluster) or the address of a Dask scheduler.
-        jobs: number of worker processes; all cores by default. Ignored for a running cluster.
-        parts: what a second run would continue from; named in errors.
+    The function must be importable on every worker. Tasks are read lazily, a few more than there
+    are workers: `jobs`, by default all cores, or those of the running cluster whose address
+    `engine` is. Errors name the finished parts, from which a second run would continue.
     """
     jobs = check_jobs(jobs)
     check_engine(engine)

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphxai_data.building.cards import write_cards
-from graphxai_data.building.staging import ORDER_NAME, Order, difference
+from graphxai_data.building.staging import Order, difference
 from graphxai_data.building.survey import require_no_problems, survey
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import (
@@ -23,7 +22,6 @@ from graphxai_data.manifest import (
     software_versions,
 )
 from graphxai_data.progress import Progress, no_progress
-from graphxai_data.recipe import Recipe
 from graphxai_data.rings.measure import measure_shards, required_failures
 from graphxai_data.rings.plot import write_measurement
 from graphxai_data.rings.verdict import Measurement
@@ -75,7 +73,7 @@ def measure_principles(staging: Path, manifest: Manifest, order: Order) -> Measu
 
 def draw_classes(staging: Path, order: Order) -> None:
     """Draw one graph of each class, if the generator can draw its graphs."""
-    generator = generator_module(order.recipe.generator)
+    generator = order.recipe.module
     if not hasattr(generator, "picture"):
         return
     params, first = order.recipe.params, dict[int, GraphRecord]()
@@ -85,16 +83,6 @@ def draw_classes(staging: Path, order: Order) -> None:
             break
     picture = generator.picture(params, [first[label] for label in sorted(first)], order.sources)
     write_atomically(staging / PICTURE_NAME, picture.encode())
-
-
-def write_manifest_and_cards(
-    staging: Path, manifest: Manifest, recipe: Recipe, measurement: Measurement | None
-) -> None:
-    """Write `manifest.json`, `README.md` and `croissant.json`."""
-    manifest.save(staging)
-    # Before the cards, which list every file of the folder.
-    (staging / ORDER_NAME).unlink(missing_ok=True)
-    write_cards(staging, manifest, recipe, measurement)
 
 
 def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:

@@ -6,7 +6,6 @@ import numpy as np
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.splits import assign_splits
@@ -19,13 +18,9 @@ def make_plan(
 ) -> Plan:
     """Return class, group and split of every graph.
 
-    Args:
-        recipe: of the dataset.
-        seed: decides the splits.
-        graphs: number of graphs.
-        sources: needed if the classes come from a source, see `plans_from_sources`.
+    The seed decides the splits; `sources` are needed only if `plans_from_sources(recipe)`.
     """
-    generator, fractions = generator_module(recipe.generator), recipe.splits.fractions
+    generator, fractions = recipe.module, recipe.splits.fractions
     draws = rng_for(seed, f"{recipe.name}/splits")
     try:
         if plans_from_sources(recipe):
@@ -46,17 +41,16 @@ def make_plan(
 
 def _exact_strata(recipe: Recipe, graphs: int) -> Ints | None:
     """Return the generator's strata if every split can have its exact share of each, or None."""
-    generator = generator_module(recipe.generator)
-    if not hasattr(generator, "strata"):
+    if not hasattr(recipe.module, "strata"):
         return None
-    strata: Ints = generator.strata(recipe.params, graphs)
+    strata: Ints = recipe.module.strata(recipe.params, graphs)
     shares = np.outer(np.bincount(strata), recipe.splits.fractions)
     return strata if np.allclose(shares, shares.round(), rtol=0, atol=1e-9) else None
 
 
 def plans_from_sources(recipe: Recipe) -> bool:
     """Return whether classes come from a source, so that no plan can be made without it."""
-    return hasattr(generator_module(recipe.generator), "plan_from_sources")
+    return hasattr(recipe.module, "plan_from_sources")
 
 
 def read_sources(
@@ -65,6 +59,5 @@ def read_sources(
     """Return the plan with the raw input of each graph, and rejected entries per source."""
     if not sources:
         return plan, {}
-    generator = generator_module(recipe.generator)
-    raw, rejected = generator.read(recipe.params, sources, plan.group, seed)
+    raw, rejected = recipe.module.read(recipe.params, sources, plan.group, seed)
     return replace(plan, raw=raw), rejected

@@ -11,7 +11,6 @@ from pathlib import Path
 from graphxai_data.errors import DamagedError, InputError, whole_number
 from graphxai_data.files.disk import sweep, write_atomically
 from graphxai_data.files.raw import Source
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
@@ -80,7 +79,7 @@ def open_staging(folder: Path, order: Order) -> Path:
     digest = hashlib.sha256(content).hexdigest()
     staging = folder.with_name(f".{folder.name}.{digest[:16]}.partial")
     order_file = staging / ORDER_NAME
-    # The order file is deleted between manifest and cards, see `write_manifest_and_cards`.
+    # The order file is deleted between manifest and cards, see `build`.
     has_manifest = (staging / MANIFEST_NAME).is_file() and not order_file.exists()
     if has_manifest or (order_file.is_file() and order_file.read_bytes() == content):
         log.info("continuing the unfinished build in %s", staging)
@@ -98,15 +97,11 @@ def is_whole_shard(path: Path, order: Order) -> bool:
     if not path.exists():
         return False
     recipe = order.recipe
+    schema = recipe.module.schema(recipe.params)
     try:
         shard = ShardReader(path)
         shard.check()
-        shard.check_bytes(
-            generator_module(recipe.generator).schema(recipe.params),
-            dataset=recipe.name,
-            recipe_sha256=recipe.sha256,
-            seed=order.seed,
-        )
+        shard.check_bytes(schema, **recipe.identity(order.seed))
     except DamagedError as error:
         log.warning("this shard is made again: %s", error)
         return False
@@ -124,11 +119,7 @@ def refuse_foreign(folder: Path) -> None:
 
 def difference(manifest: Manifest, order: Order) -> str | None:
     """Return how an existing build differs from an order, or None if it is the same."""
-    expected = {
-        "recipe_sha256": order.recipe.sha256,
-        "seed": order.seed,
-        "graphs": order.graphs,
-    }
+    expected = {"recipe_sha256": order.recipe.sha256, "seed": order.seed, "graphs": order.graphs}
     for key, value in expected.items():
         if getattr(manifest, key) != value:
             return f"another build ({key} {getattr(manifest, key)}, asked for {value})"

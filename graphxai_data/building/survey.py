@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.errors import CheckFailedError, DamagedError
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.digest import ArrayDigest, widened
 from graphxai_data.graphs.invariants import Findings, check_columns
@@ -42,13 +41,9 @@ def survey(
 ) -> Survey:
     """Read every shard once: digests, statistics, invariants, and agreement with the plan.
 
-    Args:
-        shards: path, number of graphs and, where known, SHA-256 of each file, in order.
-        recipe: of the build.
-        seed: of the build.
-        plan: of all graphs; None if it depends on a source that is not available.
-        usual_sources: whether the build was made from the recipe's own sources.
-        check_graphs: check the invariants of every graph; not needed right after a build.
+    A shard is given as path, number of graphs and, where known, SHA-256 of the file. The plan is
+    None if it depends on a source that is not available. Right after a build, the invariants of
+    every graph need not be checked again (`check_graphs`).
     """
     result = Survey()
     digest, statistics = ArrayDigest(), Statistics()
@@ -82,9 +77,8 @@ def survey(
 
 def problems_of_graphs(recipe: Recipe, columns: Columns) -> list[str]:
     """Return the graphs that break an invariant of all datasets, or else one of their own."""
-    generator, params = generator_module(recipe.generator), recipe.params
-    general: list[str] = check_columns(columns, generator.schema(params))
-    return general or generator.check(params, columns)
+    general: list[str] = check_columns(columns, recipe.module.schema(recipe.params))
+    return general or recipe.module.check(recipe.params, columns)
 
 
 def require_no_problems(problems: list[str], dataset: str, staging: Path | None = None) -> None:
@@ -108,13 +102,12 @@ def _problems_of_shard(
     shard: ShardReader, recipe: Recipe, seed: int, plan: Plan | None, first: int
 ) -> list[str]:
     """Return where a shard disagrees with the recipe, the seed, or its part of the plan."""
-    identity = {"dataset": recipe.name, "recipe_sha256": recipe.sha256, "seed": seed}
     problems = [
         f"{key} {shard.identity[key]}, expected {value}"
-        for key, value in identity.items()
+        for key, value in recipe.identity(seed).items()
         if shard.identity[key] != value
     ]
-    if shard.schema != generator_module(recipe.generator).schema(recipe.params):
+    if shard.schema != recipe.module.schema(recipe.params):
         problems.append("its features or classes are not the recipe's")
     if problems or plan is None:
         return problems
@@ -129,8 +122,7 @@ def check_expected(
     With sources other than the recipe's, only the size of the rationale is expected. A part of a
     fixed set of graphs has no expectations.
     """
-    given = getattr(generator_module(recipe.generator), "GIVEN", False)
-    if given and graphs != recipe.params.graphs:
+    if getattr(recipe.module, "GIVEN", False) and graphs != recipe.params.graphs:
         return []
     widening = math.sqrt(max(1.0, recipe.params.graphs / graphs))
     problems = []

@@ -12,7 +12,6 @@ from graphxai_data.building.survey import Survey, survey
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.files.urls import is_url, local_path
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.digest import widened
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
@@ -155,7 +154,7 @@ def _disproved(
     folder: Path, manifest: Manifest, recipe: Recipe, sources: dict[str, Source], full: bool
 ) -> Iterator[str]:
     """Yield graphs whose label or mask an independent method does not confirm."""
-    prover = generator_module(recipe.generator).Prover(recipe.params, sources)
+    prover = recipe.module.Prover(recipe.params, sources)
     count = manifest.graphs if full else min(prover.sample, manifest.graphs)
     sample = spread(count, manifest.graphs, rng_for(manifest.seed, "verify/sample"))
     first = 0
@@ -177,7 +176,7 @@ def _not_reproduced(
     first = 0
     for entry in manifest.shards:
         part = plan.cut(first, entry.graphs)
-        again = generator_module(recipe.generator).generate(recipe.params, part, manifest.seed)
+        again = recipe.module.generate(recipe.params, part, manifest.seed)
         stored = widened(ShardReader(folder / entry.name).columns)
         for name, array in stored.items():
             if not np.array_equal(array, again[name]):

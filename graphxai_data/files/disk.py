@@ -15,8 +15,6 @@ from filelock import FileLock, Timeout
 
 from graphxai_data.errors import GraphXAIDataError, InputError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
 
 class DiskFullError(GraphXAIDataError):
     """The disk is full; finished parts are kept."""
@@ -28,16 +26,13 @@ def explained_disk_errors(
 ) -> Iterator[None]:
     """Turn an `OSError` into an `InputError` or `DiskFullError` of one line.
 
-    Args:
-        folder: named in the error if the `OSError` names no file.
-        option: of the command line, that chooses another folder.
-        parts: what a second run would continue from.
+    It names the option that chooses another folder, or the parts that a second run continues from.
     """
     try:
         yield
     except OSError as error:
         where = error.filename or folder
-        if error.errno in _FULL:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise DiskFullError(
                 f"{where}: {os.strerror(error.errno)}; make room and run the same command again, "
                 f"it goes on from {parts}"
@@ -53,11 +48,7 @@ def folder_lock(
 ) -> Iterator[None]:
     """Hold the lock of a folder; the operating system releases it when the process dies.
 
-    Args:
-        folder: to write; the lock file is next to it.
-        wait: wait for another process instead of raising `InputError`.
-        work: what the processes do, named in that error.
-        option: of the command line, that chooses another folder.
+    If another process holds it: wait, or raise an `InputError` that names its work and the option.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder.with_name(f".{folder.name}.lock"), timeout=-1 if wait else 0)

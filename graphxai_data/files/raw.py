@@ -16,22 +16,15 @@ import numpy.typing as npt
 from graphxai_data.errors import InputError
 
 MAX_BYTES = 512 * 2**20
-_NUMBER = rb"[ \t]*[-+]?[0-9]{1,19}[ \t]*"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A raw input that is on this machine and has been checked.
+    """A raw input that is on this machine and has been checked: a file, folder or zip archive."""
 
-    Attributes:
-        id: its name in `data/sources.toml`, or "user's file".
-        path: of the file, folder or zip archive.
-        sha256: of the file's bytes; of a folder, see `folder_sha256`.
-    """
-
-    id: str
+    id: str  # in `data/sources.toml`, or "user's file"
     path: Path
-    sha256: str
+    sha256: str  # of the file's bytes; of a folder, see `folder_sha256`
 
 
 def read_bytes(path: Path) -> bytes:
@@ -64,18 +57,10 @@ def read_member(path: Path, name: str) -> bytes:
 
 
 def read_numbers(path: Path, name: str, columns: int) -> npt.NDArray[np.int64]:
-    """Return the integers of a comma-separated file, as TUDataset and OGB have them.
+    """Return the integers [lines, columns] of a comma-separated file in a folder or zip archive.
 
-    Args:
-        path: folder or zip archive that contains the file.
-        name: of the file.
-        columns: how many numbers every line must have.
-
-    Returns:
-        [lines, columns]
-
-    Raises:
-        InputError: the file has no lines, or a line is anything else.
+    TUDataset and OGB have such files. Raises `InputError` if it has no lines, or a line is anything
+    else than `columns` integers.
     """
     content = read_member(path, name).rstrip()
     if not content:
@@ -97,7 +82,7 @@ def read_numbers(path: Path, name: str, columns: int) -> npt.NDArray[np.int64]:
 
 def _wrong_line(content: bytes, columns: int, where: str) -> InputError:
     """Return the error about the first line that does not have `columns` integers of 64 bits."""
-    pattern = re.compile(b",".join([_NUMBER] * columns) + rb"\r?")
+    pattern = re.compile(b",".join([rb"[ \t]*[-+]?[0-9]{1,19}[ \t]*"] * columns) + rb"\r?")
     lines = content.split(b"\n")
     number = next(
         i

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from graphxai_data.errors import GraphXAIDataError, InputError
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 # Stores without real folders; making one there would create the bucket.
 _FLAT = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "memory")
 _TRIES = 4  # to find no mark of another publisher
-_EXTRA = "URLs need an extra: pip install 'graphxai-data[remote]'"
 
 
 class StoreError(InputError):
@@ -47,6 +46,8 @@ class Store:
 
     def upload(self, file: Path, mark: str) -> None:
         """Write a file under a temporary key, check it there, then rename it."""
+        from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
+
         key, temporary = f"{self._path}/{file.name}", f"{mark}/{file.name}"
         if self._holds(key, file):
             return
@@ -57,7 +58,7 @@ class Store:
                 f"{shown(self.url)}/{file.name}: did not arrive as it was sent; "
                 "run the same command again"
             )
-        if type(self._fs).mv is not _default_mv():  # the store has a real rename
+        if type(self._fs).mv is not AbstractFileSystem.mv:  # the store has a real rename
             self._fs.mv(temporary, key)
         else:
             self._fs.cp_file(temporary, key)
@@ -84,9 +85,7 @@ class Store:
     def marked(self, content: bytes, last: str) -> Iterator[str]:
         """Hold the right to publish; yields the folder for temporary keys, which is the mark.
 
-        Args:
-            content: of the file that is published last; builds with the same content are the same.
-            last: name of that file.
+        Builds are the same if the file that is published last has the same content.
         """
         digest = hashlib.sha256(content).hexdigest()[:16]
         mark = f"{self._path}/.upload-{digest}-{secrets.token_hex(8)}"
@@ -128,13 +127,9 @@ class Store:
     def names(self) -> list[str]:
         """Return the names of the files and folders directly in the folder."""
         self._fs.invalidate_cache()
-        try:
-            return [
-                path.rstrip("/").rsplit("/", 1)[-1]
-                for path in self._fs.ls(self._path, detail=False)
-            ]
-        except FileNotFoundError:
-            return []
+        with suppress(FileNotFoundError):
+            return [PurePosixPath(path).name for path in self._fs.ls(self._path, detail=False)]
+        return []
 
     def remove(self, folder: str) -> None:
         """Delete a key, or a folder with everything in it, if it exists."""
@@ -195,7 +190,9 @@ def _file_system(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
-        raise StoreError(f"{shown(url)}: {_EXTRA}") from None
+        raise StoreError(
+            f"{shown(url)}: URLs need an extra: pip install 'graphxai-data[remote]'"
+        ) from None
     try:
         fs, path = url_to_fs(url)
     except ImportError as error:
@@ -220,9 +217,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError | TimeoutError) or "Connection" in name or "Timeout" in name:
         return f"cannot be reached ({text}); check the network and the endpoint"
     return text
-
-
-def _default_mv() -> Any:
-    from fsspec import AbstractFileSystem  # type: ignore[import-untyped]
-
-    return AbstractFileSystem.mv

@@ -78,11 +78,8 @@ class Checked:
 def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
     """Return an instance of the dataclass `cls` with the values of a TOML table.
 
-    Args:
-        cls: a dataclass; its `__post_init__` may raise ValueError about values.
-        table: what the TOML parser gave.
-        where: the file named in errors.
-        path: dotted key of the table in that file.
+    Errors name the file `where` and the dotted key `path` of the table in it. A `ValueError` that
+    `cls` raises about its values becomes such an error.
     """
     if not isinstance(table, Mapping):
         raise _wrong(where, path, f"expected a table, got {shown(table)}")
