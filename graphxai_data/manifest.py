@@ -28,21 +28,13 @@ EXTRAS = ("README.md", "croissant.json", RINGS_NAME, PLOT_NAME, PICTURE_NAME)
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """One shard.
-
-    Attributes:
-        name: of the file.
-        sha256: digest of the arrays, the same on every machine.
-        graphs: number of graphs.
-        file_sha256: of the file's bytes, which may differ between versions of HDF5.
-        file_crc32: of the file's bytes, for a quick check whenever the dataset is loaded.
-    """
+    """One shard; its bytes, unlike its arrays, may differ between versions of HDF5."""
 
     name: str
-    sha256: str
+    sha256: str  # of the arrays
     graphs: int
     file_sha256: str
-    file_crc32: int
+    file_crc32: int  # for a quick check whenever the dataset is loaded
 
 
 @dataclass(frozen=True)

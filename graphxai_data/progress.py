@@ -15,9 +15,7 @@ def no_progress(done: int, total: int, what: str) -> None:
 def with_time_left(progress: Progress, costs: Sequence[float] = ()) -> Progress:
     """Return a progress function that adds a guess of the time left to what is being done.
 
-    Args:
-        progress: called with the longer text.
-        costs: how long each step takes in comparison with the others; equally long if empty.
+    `costs` are how long the steps take in comparison with each other; equally long if empty.
     """
     step, begin, seconds, cost = 0, time.monotonic(), 0.0, 0.0
 

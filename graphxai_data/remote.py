@@ -15,13 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
-from graphxai_data.files.disk import (
-    explained_disk_errors,
-    finish_replacing,
-    folder_lock,
-    publish,
-    write_atomically,
-)
+from graphxai_data.files import disk
 from graphxai_data.files.hashing import file_sha256
 from graphxai_data.files.shipped import cache_folder
 from graphxai_data.files.store import Store
@@ -39,14 +33,12 @@ _CACHE = "$GRAPHXAI_DATA_CACHE"
 class RemoteBuild:
     """One build at a URL, and its copy in the cache.
 
-    Attributes:
-        url: of the build folder.
-        folder: of the copy, `<cache>/remote/<key of the root>/<dataset>/seed-<seed>`.
+    The `folder` of the copy is `<cache>/remote/<key of the root>/<dataset>/seed-<seed>`.
     """
 
     def __init__(self, url: str) -> None:
         self.url = str(inside(url))
-        self._store = Store(self.url)
+        self.store = Store(self.url)
         root, dataset, name = self.url.rsplit("/", 2)
         key = hashlib.sha256(root.encode()).hexdigest()[:16]
         self.folder = cache_folder() / "remote" / key / _file_name(dataset) / _file_name(name)
@@ -63,7 +55,7 @@ class RemoteBuild:
 
     def exists(self) -> bool:
         """Return whether a build has been published."""
-        return self._store.read(MANIFEST_NAME) is not None
+        return self.store.read(MANIFEST_NAME) is not None
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -82,9 +74,7 @@ class RemoteBuild:
     def fetch(self, *, extras: bool = True, fresh: bool = False) -> Path:
         """Download the build and return the folder of the copy, checked against the manifest.
 
-        Args:
-            extras: download cards and measurements as well.
-            fresh: download every shard again, even those that are in the cache.
+        Cards and measurements are `extras`; `fresh` downloads even the shards in the cache again.
 
         Raises:
             InputError: there is no build.
@@ -92,12 +82,12 @@ class RemoteBuild:
         """
         with (
             self.named(),
-            explained_disk_errors(self.folder, _CACHE, "the fetched shards"),
-            folder_lock(self.folder, wait=True, work="reading", option=_CACHE),
+            disk.explained_disk_errors(self.folder, _CACHE, "the fetched shards"),
+            disk.folder_lock(self.folder, wait=True, work="reading", option=_CACHE),
         ):
-            finish_replacing(self.folder)
+            disk.finish_replacing(self.folder)
             for _ in range(_TRIES):
-                content = self._store.read(MANIFEST_NAME)
+                content = self.store.read(MANIFEST_NAME)
                 if content is None:
                     raise InputError(
                         f"{self.folder}: not a graphxai-data build (no {MANIFEST_NAME} in it); "
@@ -106,7 +96,7 @@ class RemoteBuild:
                 try:
                     self._fetch(content, extras, fresh)
                 except DamagedError:
-                    if self._store.read(MANIFEST_NAME) == content:
+                    if self.store.read(MANIFEST_NAME) == content:
                         raise
                     continue  # the build was replaced while it was read
                 return self.folder
@@ -120,19 +110,19 @@ class RemoteBuild:
             digest = hashlib.sha256(content).hexdigest()
             copy = self.folder.with_name(f".{self.folder.name}.{digest[:16]}.fetching")
             copy.mkdir(parents=True, exist_ok=True)
-            write_atomically(copy / MANIFEST_NAME, content)
+            disk.write_atomically(copy / MANIFEST_NAME, content)
         _for_all(lambda entry: self._fetch_shard(entry, copy, fresh), Manifest.load(copy).shards)
         if extras:
             _for_all(lambda name: self._fetch_extra(copy / name), EXTRAS)
         if not is_current:
-            publish(copy, self.folder)
+            disk.publish(copy, self.folder)
 
     def _fetch_shard(self, entry: ShardEntry, copy: Path, fresh: bool) -> None:
         path, where = copy / entry.name, f"{self.folder}/{entry.name}"
         if not fresh and path.is_file() and zlib.crc32(path.read_bytes()) == entry.file_crc32:
             return
         temporary = path.with_name(f".{path.name}.tmp")
-        if not self._store.get(entry.name, temporary):
+        if not self.store.get(entry.name, temporary):
             raise DamagedError(f"{where}: no such shard; delete the build there and build again")
         digest = file_sha256(temporary)
         if digest != entry.file_sha256:
@@ -145,66 +135,57 @@ class RemoteBuild:
 
     def _fetch_extra(self, path: Path) -> None:
         temporary = path.with_name(f".{path.name}.tmp")
-        if self._store.get(path.name, temporary):
+        if self.store.get(path.name, temporary):
             temporary.replace(path)
         else:
             path.unlink(missing_ok=True)
 
-    def probe(self) -> None:
-        """Raise `StoreError` if nothing can be written at the URL."""
-        self._store.probe()
-
     def unlisted_shards(self) -> list[str]:
         """Return a sentence about each shard at the URL that the manifest does not list."""
         listed = {entry.name for entry in Manifest.load(self.folder).shards}
-        names = {name for name in self._store.names() if _SHARD.fullmatch(name)}
+        names = {name for name in self.store.names() if _SHARD.fullmatch(name)}
         return [
             f"{shown(self.url)}/{name}: not listed in {MANIFEST_NAME}"
             for name in sorted(names - listed)
         ]
 
     def publish(
-        self,
-        manifest: Manifest,
-        names: Iterable[str] | None = None,
-        replace_existing: bool = False,
+        self, manifest: Manifest, names: Iterable[str] | None = None, replace_existing: bool = False
     ) -> None:
-        """Upload the copy in the cache, the manifest last.
+        """Upload the copy in the cache, the manifest last, if the copy still has this manifest.
 
-        Args:
-            manifest: of the build, to notice that another process replaced the copy.
-            names: files to upload to a build that is published already; all files if None.
-            replace_existing: delete another build first. Readers find no build in the meantime.
+        Only the files in `names` are uploaded to a build that is published already. With
+        `replace_existing`, another build is deleted first; readers find none in the meantime.
 
         Raises:
             InputError: another build is there, or is being published.
             StoreError: the store refuses or cannot be reached. Nothing is visible then; running
                 the same command again continues the upload.
         """
-        with self.named(), folder_lock(self.folder, wait=True, work="building", option="--root"):
+        with self.named(), disk.folder_lock(self.folder, wait=True):
             content = (self.folder / MANIFEST_NAME).read_bytes()
             if Manifest.load(self.folder) != manifest:
                 raise InputError(
                     f"{self.folder}: another process has built something else here meanwhile; run "
                     "the same command again"
                 )
-            with self._store.explained(), self._store.marked(content, MANIFEST_NAME) as mark:
+            with self.store.explained(), self.store.marked(content, MANIFEST_NAME) as mark:
                 self._make_way(content, replace_existing)
                 if names is not None:
                     files = [f for name in names if (f := self.folder / name).is_file()]
-                    _for_all(lambda file: self._store.upload(file, mark), files)
+                    _for_all(lambda file: self.store.upload(file, mark), files)
                     return
                 files = [f for f in self.folder.iterdir() if not f.name.startswith(".")]
                 last = self.folder / MANIFEST_NAME
-                _for_all(lambda f: self._store.upload(f, mark), [f for f in files if f != last])
-                for name in set(self._store.names()) - {file.name for file in files}:
+                _for_all(lambda f: self.store.upload(f, mark), [f for f in files if f != last])
+                for name in set(self.store.names()) - {file.name for file in files}:
                     if _SHARD.fullmatch(name):
-                        self._store.delete(name)
-                self._store.upload(last, mark)
+                        self.store.delete(name)
+                self.store.upload(last, mark)
 
     def _make_way(self, content: bytes, replace_existing: bool) -> None:
         """Delete the manifest of another published build, or raise `InputError`."""
-        published = self._store.read(MANIFEST_NAME)
+        published = self.store.read(MANIFEST_NAME)
         if published in (None, content):
             return
         if not replace_existing:
@@ -212,7 +193,7 @@ class RemoteBuild:
                 f"{self.folder}: another build has been published here meanwhile; run the "
                 "same command again"
             )
-        self._store.delete(MANIFEST_NAME)
+        self.store.delete(MANIFEST_NAME)
 
 
 @contextmanager

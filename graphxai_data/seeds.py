@@ -63,13 +63,10 @@ def _stream_tag(stream: str) -> tuple[int, ...]:
 
 
 def rng_for(seed: int, stream: str, index: int = 0, attempt: int = 0) -> Draws:
-    """Return the random stream for one purpose of one graph.
+    """Return the draws of one graph or group for one purpose, such as "ba2motif/base".
 
-    Args:
-        seed: of the build, 0 <= seed < 2**63.
-        stream: what the draws are for, such as "ba2motif/base".
-        index: of the graph (or group), below 2**32.
-        attempt: number of the retry in generators that reject graphs, below 2**32.
+    The seed is below 2**63; the index of the graph, and the attempt in generators that reject
+    graphs, are below 2**32.
     """
     # spawn_key, not a list of entropy words: SeedSequence([s, t]) and SeedSequence([s, t, 0])
     # are the same sequence.

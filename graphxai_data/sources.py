@@ -2,10 +2,12 @@
 
 import hashlib
 import logging
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -21,8 +23,6 @@ from graphxai_data.files.toml import parse_table, read_toml
 from graphxai_data.recipe import Recipe
 
 log = logging.getLogger(__name__)
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,6 @@ class SourceEntry:
         file: name of the file; in `data/sources/` if it has no URLs. For a source in parts, the
             folder they are downloaded to.
         sha256: of the file; for a source in parts, its `folder_sha256`; empty if not known.
-        bytes: its size, or 0.
-        origin: where it comes from.
-        licence: under which it may be used.
         urls: mirrors, tried in turn.
         text_sha256: of the decompressed content, if this project compressed the file.
         parts: the files to download, if there are several.
@@ -73,9 +70,7 @@ def find_sources(
 ) -> dict[str, Source]:
     """Return the sources of a recipe, downloaded if necessary, and checked.
 
-    Args:
-        recipe: names its sources by their ids in `data/sources.toml`.
-        given: other ids, or paths of files, folders or zip archives, to use instead.
+    The recipe gives their ids in `data/sources.toml`; other ids or paths can be given instead.
     """
     given = given or {}
     refuse_unknown_sources(recipe, given)
@@ -187,14 +182,9 @@ def fetch(entry: SourceEntry, members: tuple[str, ...] = ()) -> Path:
 
 
 def download(entry: SourceEntry | Part, folder: Path, members: tuple[str, ...] = ()) -> Path:
-    """Download a file from the first mirror that has it, and check it.
+    """Download a file from the first mirror that has it, and check it, or its members.
 
     An interrupted download is resumed, also from another mirror.
-
-    Args:
-        entry: what to download.
-        folder: to download to.
-        members: files in it, if it is an archive with `of_members`.
     """
     failures = []
     of_members = isinstance(entry, SourceEntry) and entry.of_members
@@ -207,7 +197,7 @@ def download(entry: SourceEntry | Part, folder: Path, members: tuple[str, ...] =
                 known_hash=None if of_members else f"sha256:{entry.sha256}",
                 fname=entry.file,
                 path=folder,
-                downloader=_ResumingDownloader(folder / f"{key}.part"),
+                downloader=partial(_resume_download, folder / f"{key}.part"),
             )
             if of_members:
                 _check_members(Path(path), entry.sha256, members)
@@ -235,31 +225,24 @@ def _check_members(path: Path, expected: str, members: tuple[str, ...]) -> None:
     raise ValueError(problem)
 
 
-class _ResumingDownloader:
-    """A pooch downloader that resumes an interrupted download (HTTP Range)."""
-
-    def __init__(self, part: Path) -> None:
-        self._part = part
-
-    def __call__(self, url: str, output_file: str | Path, _pooch: Any) -> None:
-        have = self._part.stat().st_size if self._part.exists() else 0
-        headers = {"Range": f"bytes={have}-"} if have else {}
-        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - from sources.toml
-        try:
-            # urllib returns what arrived before a connection broke; requests drops it.
-            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
-                resumed = response.status == HTTPStatus.PARTIAL_CONTENT
-                with self._part.open("ab" if resumed else "wb") as file:
-                    while chunk := response.read(_CHUNK):
-                        file.write(chunk)
-                expected = response.headers.get("Content-Length")
-        except urllib.error.HTTPError as error:
-            if error.code != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-                raise
-            # All bytes are here already; the hash decides whether they are right.
-            self._part.replace(output_file)
-            return
-        received = self._part.stat().st_size - (have if resumed else 0)
+def _resume_download(part: Path, url: str, output_file: str | Path, _pooch: Any) -> None:
+    """Download for pooch, beginning after the bytes that `part` has already (HTTP Range)."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - from sources.toml
+    try:
+        # urllib returns what arrived before a connection broke; requests drops it.
+        with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+            resumed = response.status == HTTPStatus.PARTIAL_CONTENT
+            with part.open("ab" if resumed else "wb") as file:
+                shutil.copyfileobj(response, file, length=2**20)
+            expected = response.headers.get("Content-Length")
+    except urllib.error.HTTPError as error:
+        if error.code != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        # All bytes are here already; the hash decides whether they are right.
+    else:
+        received = part.stat().st_size - (have if resumed else 0)
         if expected is not None and received < int(expected):
             raise ConnectionError(f"broke off after {received} of {expected} bytes")
-        self._part.replace(output_file)
+    part.replace(output_file)

@@ -134,7 +134,7 @@ def _build_at_url(
                     log.warning("the measurement was not published: %s", error)
             return manifest
         # Fail before hours of work if the store cannot be written.
-        remote.probe()
+        remote.store.probe()
         replace_cached = replace_existing or not _can_continue(remote.folder, order)
         manifest = build_in_cache(replace_existing=replace_cached)
         remote.publish(manifest, replace_existing=replace_existing)

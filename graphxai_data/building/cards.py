@@ -97,10 +97,9 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
         rationale = {"share of nodes in the rationale": share}
     rows = []
     for key, label in labels.items():
-        expected = recipe.expected.get(key)
-        tag = " (paper)" if f"expected.{key}.value" in recipe.origin.paper else ""
         expected_cells = ["", ""]
-        if expected:
+        if expected := recipe.expected.get(key):
+            tag = " (paper)" if f"expected.{key}.value" in recipe.origin.paper else ""
             expected_cells = [f"{expected.value:.2f}{tag}", f"± {expected.tolerance:g}"]
         rows.append([label, f"{facts[key]:.2f}", *expected_cells])
     derived = {

@@ -47,12 +47,14 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         listed = path.suffix in _FORMATS and not path.name.startswith(".")
         if listed and path.name not in (*hashes, "croissant.json"):
             hashes[path.name] = file_sha256(path)
+    masks = " with node and edge masks of their ground-truth rationale"
+    has_masks = manifest.statistics["rationale_nodes_mean"] is not None
     document = {
         "@context": dict(sorted(_CONTEXT.items())),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": f"{manifest.dataset}-seed-{manifest.seed}",
-        "description": f"{recipe.summary}. {manifest.graphs} graphs{_masks(manifest)}; "
+        "description": f"{recipe.summary}. {manifest.graphs} graphs{masks if has_masks else ''}; "
         f"content SHA-256 {manifest.content_sha256}.",
         "version": f"{recipe.version}.0.0",
         "license": licence(manifest),
@@ -60,12 +62,6 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         "distribution": [_file(name, hashes[name], folder) for name in sorted(hashes)],
     }
     return json.dumps(document, indent=2) + "\n"
-
-
-def _masks(manifest: Manifest) -> str:
-    if manifest.statistics["rationale_nodes_mean"] is None:
-        return ""
-    return " with node and edge masks of their ground-truth rationale"
 
 
 def licence(manifest: Manifest) -> str:

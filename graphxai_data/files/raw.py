@@ -49,10 +49,7 @@ def gunzipped(raw: bytes, where: str) -> bytes:
 
 
 def read_member(path: Path, name: str) -> bytes:
-    """Return the content of one file in a folder or zip archive.
-
-    The file may be gzipped, with `.gz` after its name.
-    """
+    """Return the content of a file, gzipped (`<name>.gz`) or not, in a folder or zip archive."""
     return _read_from_zip(path, name) if path.is_file() else _read_from_folder(path, name)
 
 

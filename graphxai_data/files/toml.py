@@ -170,22 +170,21 @@ def _type_name(hint: Any) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the parsed file, or raise an `InputError` that says what is wrong with it."""
+    where = shown_path(path)
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"{shown_path(path)}: more than {_MAX_BYTES >> 20} MiB; shorten it")
+            raise InputError(f"{where}: more than {_MAX_BYTES >> 20} MiB; shorten it")
         text = path.read_text(encoding="utf-8")
         # The parser's time grows with the square of the parts of a dotted key.
         if any(piece.count(".") > _MAX_KEY_PARTS for piece in re.split(r"[\n=,\[\]{}]", text)):
-            raise InputError(
-                f"{shown_path(path)}: a key of more than {_MAX_KEY_PARTS} parts; shorten it"
-            )
+            raise InputError(f"{where}: a key of more than {_MAX_KEY_PARTS} parts; shorten it")
         return tomllib.loads(text)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{shown_path(path)}: not valid TOML: {error}") from None
+        raise InputError(f"{where}: not valid TOML: {error}") from None
     except OSError as error:
-        raise InputError(f"{shown_path(path)}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{where}: cannot be read: {error.strerror}") from None
 
 
 def shown_path(path: Path) -> str:
