@@ -98,10 +98,9 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
     import numpy as np
 
     from graphxai_data.drawing.terminal import graph_text
-    from graphxai_data.generators import generator_module
     from graphxai_data.graphs.record import SPLIT_NAMES
 
-    names = generator_module(recipe.generator).class_names(recipe.params)
+    names = recipe.module.class_names(recipe.params)
     mask, node_y = record.node_mask, record.node_y
     facts = {
         "graph": record.meta["graph_id"],

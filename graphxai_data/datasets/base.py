@@ -15,7 +15,6 @@ from torch import Tensor
 from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 from graphxai_data.files.urls import inside
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES, Schema
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
@@ -83,7 +82,7 @@ class OpenedBuild:
     @cached_property
     def _schema(self) -> Schema:
         recipe = self.manifest.load_recipe()
-        schema: Schema = generator_module(recipe.generator).schema(recipe.params)
+        schema: Schema = recipe.module.schema(recipe.params)
         return schema
 
     @property

@@ -16,7 +16,6 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.drawing.graphs import NO_DATE, STYLE, draw_graph
 from graphxai_data.explain import explain
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.generators import generator_module
 from graphxai_data.metrics import jaccard_at_k
 
 # The names of the scores of predictions.
@@ -62,7 +61,7 @@ def _draw_curve(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, name: s
 def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) -> list[str]:
     """Draw a test graph of each of some classes: its rationale, and a B-cos model's map below."""
     recipe = dataset.manifest.load_recipe()
-    names = generator_module(recipe.generator).class_names(recipe.params)
+    names = recipe.module.class_names(recipe.params)
     test = dataset[dataset.get_idx_split()["test"]]
     label = [int(data.y) for data in test]
     shown = [label.index(c) for c in sorted(set(label))[:_SHOWN]]

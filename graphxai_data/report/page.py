@@ -30,7 +30,6 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.evaluation.tables import explanation_cells
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import local_path
-from graphxai_data.generators import generator_module
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.progress import Progress, no_progress
@@ -115,7 +114,7 @@ def _verified(folder: Path, manifest: Manifest) -> str:
             f"{words}. Labels were not proven, since the files they come from are not on this "
             "machine."
         )
-    prover = generator_module(manifest.load_recipe().generator).Prover
+    prover = manifest.load_recipe().module.Prover
     proven = min(manifest.graphs, getattr(prover, "sample", manifest.graphs))
     no_rationale = manifest.statistics["rationale_nodes_mean"] is None
     what = "label" if no_rationale else "label and the rationale"
@@ -134,7 +133,7 @@ def _tables(
     """Return the tables and charts of the page, and what its texts are made of."""
     node_level = classes_of_nodes(manifest)
     unit = "nodes" if node_level else "graphs"
-    names = generator_module(recipe.generator).class_names(recipe.params)
+    names = recipe.module.class_names(recipe.params)
     rings = Measurement.load(folder)
     splits = manifest.statistics["class_splits"]
     counts = [[by_split[name] for name in SPLIT_NAMES] for by_split in splits.values()]
@@ -194,7 +193,7 @@ def _meta(
     manifest: Manifest, recipe: Recipe, packer: Packer, explanations: Explained
 ) -> dict[str, Any]:
     """Return the settings of the page's script."""
-    generator = generator_module(recipe.generator)
+    generator = recipe.module
     overview = packer.overview
     models = list(explanations.predicted)
     values: list[dict[str, Any]] = [
