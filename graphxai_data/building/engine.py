@@ -49,8 +49,8 @@ def run(
     """Yield the results of `function` for all tasks, in the order they finish.
 
     The function must be importable on every worker. Tasks are read lazily, a few more than there
-    are workers: `jobs`, by default all cores, or those of the running cluster whose address
-    `engine` is. Errors name the finished parts, from which a second run would continue.
+    are workers. `jobs` worker processes are started, by default one per core; a running cluster,
+    whose address is the engine, has its own. Errors name `parts`: what a second run continues from.
     """
     jobs = check_jobs(jobs)
     check_engine(engine)
