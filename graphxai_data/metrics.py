@@ -16,14 +16,13 @@ import numpy.typing as npt
 
 from graphxai_data.errors import InputError, whole_number
 
-Labels = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Ties = Literal["strict", "average"]
 
 
-def accuracy(predicted: Labels, label: Labels) -> float:
+def accuracy(predicted: Ints, label: Ints) -> float:
     """Return the share of labels [g] that were predicted.
 
     >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]))
@@ -32,7 +31,7 @@ def accuracy(predicted: Labels, label: Labels) -> float:
     return float((predicted == label).mean())
 
 
-def weighted_accuracy(predicted: Labels, label: Labels) -> float:
+def weighted_accuracy(predicted: Ints, label: Ints) -> float:
     """Return the accuracy per class, averaged over the classes that occur.
 
     >>> weighted_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))
@@ -45,7 +44,7 @@ def weighted_accuracy(predicted: Labels, label: Labels) -> float:
     return float((hits[counts > 0] / counts[counts > 0]).mean())
 
 
-def roc_auc(score: Floats, label: Labels) -> float:
+def roc_auc(score: Floats, label: Ints) -> float:
     """Return the area under the ROC curve of scores [g] of class 1; ties count half.
 
     It is nan if there is only one class, or a score that is not finite.
@@ -56,11 +55,10 @@ def roc_auc(score: Floats, label: Labels) -> float:
     positive = label == 1
     if positive.all() or not positive.any() or not np.isfinite(score).all():
         return math.nan
-    whole = np.array([0, len(score)])
-    return float(auroc_per_graph(score, positive, whole, "average")[0])
+    return node_auroc(score, positive, "average")
 
 
-def macro_f1(predicted: Labels, label: Labels) -> float:
+def macro_f1(predicted: Ints, label: Ints) -> float:
     """Return F1 = 2 TP / (2 TP + FP + FN), averaged over classes; absent classes are left out.
 
     >>> macro_f1(np.array([0, 0, 2]), np.array([0, 2, 2]))
@@ -116,15 +114,13 @@ def node_auroc(scores: npt.ArrayLike, mask: npt.ArrayLike, ties: Ties = "strict"
 def jaccard_per_graph(scores: Floats, mask: Bools, ptr: Ints, k: int | None = None) -> Floats:
     """Return `jaccard_at_k` [g] of every graph."""
     hits, top, rationale = _top_hits(scores, mask, ptr, k)
-    jaccard: Floats = hits / (top + rationale - hits)
-    return jaccard
+    return hits / (top + rationale - hits)
 
 
 def precision_per_graph(scores: Floats, mask: Bools, ptr: Ints, k: int | None = None) -> Floats:
     """Return `precision_at_k` [g] of every graph."""
     hits, top, _ = _top_hits(scores, mask, ptr, k)
-    precision: Floats = hits / top
-    return precision
+    return hits / top
 
 
 def auroc_per_graph(scores: Floats, mask: Bools, ptr: Ints, ties: Ties = "strict") -> Floats:
@@ -147,8 +143,7 @@ def auroc_per_graph(scores: Floats, mask: Bools, ptr: Ints, ties: Ties = "strict
     count = len(ptr) - 1
     right = np.bincount(graph[inside], weights=outranked[group[inside]], minlength=count)
     rationale = np.bincount(graph[inside], minlength=count)
-    auroc: Floats = right / (rationale * (np.diff(ptr) - rationale))
-    return auroc
+    return right / (rationale * (np.diff(ptr) - rationale))
 
 
 def completeness_gap(contributions: npt.ArrayLike, logit: float, bias: float = 0.0) -> float:
@@ -254,9 +249,7 @@ def _graph_of(ptr: Ints) -> Ints:
 
 
 def _count(flags: Bools, ptr: Ints) -> Ints:
-    sums = np.insert(flags.cumsum(), 0, 0)
-    counts: Ints = sums[ptr[1:]] - sums[ptr[:-1]]
-    return counts
+    return np.diff(np.insert(flags.cumsum(), 0, 0)[ptr])
 
 
 def _one_graph(

@@ -12,24 +12,23 @@ def no_progress(done: int, total: int, what: str) -> None:
     """Report nothing."""
 
 
-def with_time_left(progress: Progress, costs: Sequence[float] = ()) -> Progress:
+def with_time_left(progress: Progress, costs: Sequence[float]) -> Progress:
     """Return a progress function that adds a guess of the time left to what is being done.
 
-    `costs` are how long the steps take in comparison with each other; equally long if empty.
+    `costs` says how long each step takes in comparison with the others.
     """
     step, begin, seconds, cost = 0, time.monotonic(), 0.0, 0.0
 
     def report(done: int, total: int, what: str) -> None:
         nonlocal step, begin, seconds, cost
-        weights = costs or [1.0] * total
         if done != step:
             now = time.monotonic()
             if now - begin > 1:  # a faster step was finished earlier: its time means nothing
                 seconds += now - begin
-                cost += sum(weights[step:done])
+                cost += sum(costs[step:done])
             step, begin = done, now
         if cost:
-            minutes = math.ceil(seconds / cost * sum(weights[done:]) / 60)
+            minutes = math.ceil(seconds / cost * sum(costs[done:]) / 60)
             what += f", about {minutes} min left"
         progress(done, total, what)
 

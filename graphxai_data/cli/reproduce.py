@@ -69,8 +69,7 @@ def reproduce(
     and writes a report after every cell. A run that was stopped goes on where it was.
     """
     from graphxai_data.evaluation.reproduce import reproduce as run
-    from graphxai_data.evaluation.reproduce_cells import PARTS
-    from graphxai_data.evaluation.reproduction import report_text
+    from graphxai_data.evaluation.reproduction import PARTS, report_text
 
     parts = [f"table {name}" for name in tables] + [f"figure {name}" for name in figures]
     names = (

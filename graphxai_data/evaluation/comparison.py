@@ -9,8 +9,6 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -35,28 +33,20 @@ from graphxai_data.training.checkpoint import Shape
 from graphxai_data.training.loss import check_evidence_cost
 from graphxai_data.training.train import device_of
 
+_PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))
 _NOT_AVERAGED = ("seed", "graphs", "timed_threads")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The results of a comparison.
-
-    Attributes:
-        dataset: its name.
-        content_sha256: of its build.
-        split: whose graphs were explained.
-        conditions: device, threads and versions of this run; times have their own in the rows.
-        rows: one per model, explainer and seed.
-        curves: of fidelity over sparsity, by "model/explainer/seed", if faithfulness was measured.
-    """
+    """The results of a comparison; `content_sha256` is that of the dataset's build."""
 
     dataset: str
     content_sha256: str
     split: str
-    conditions: dict[str, Any]
-    rows: list[Row]
-    curves: dict[str, dict[str, list[float]]]
+    conditions: dict[str, Any]  # device, threads and versions; times have their own in the rows
+    rows: list[Row]  # one per model, explainer and seed
+    curves: dict[str, dict[str, list[float]]]  # of fidelity, by "model/explainer/seed"
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a table."""
@@ -162,15 +152,18 @@ def compare(
         floor = _without_model(dataset, explainers)
         rows += [row for seed in seeds for row in study.measure_without_model(floor, seed)]
     devices = {measurement.device for measurement in measurements} or {device_of(device).type}
-    conditions = {
-        "device": ", ".join(sorted(devices)),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "graphxai_data": __version__,
-    }
+    conditions = {"device": ", ".join(sorted(devices)), **run_conditions()}
     curves = {key: curve for m in measurements for key, curve in m.curves.items()}
     digest = dataset.manifest.content_sha256
     return Comparison(dataset.name, digest, split, conditions, sorted(rows, key=_sort_key), curves)
+
+
+def run_conditions() -> dict[str, Any]:
+    """Return the number of threads and the versions, which results depend on."""
+    return {
+        "threads": torch.get_num_threads(), "torch": torch.__version__,
+        "graphxai_data": __version__,
+    }  # fmt: skip
 
 
 def sweep(
@@ -279,23 +272,17 @@ def usual_models(dataset: GraphXAIDataset) -> tuple[str, ...]:
 def paper_figures(dataset: str, explainer: str) -> dict[str, float]:
     """Return the paper's figures of an explainer on a dataset; empty for rows it does not have."""
     rows = {variant.name: variant.paper for variant in VARIANTS}
-    tables = [t for t in _paper()["explanations"].values() if dataset in t["datasets"]]
+    tables = [t for t in _PAPER["explanations"].values() if dataset in t["datasets"]]
     return dict(tables[0].get(rows.get(explainer), {})) if tables else {}
 
 
 def paper_predictions(dataset: str, model: str) -> float:
     """Return the paper's F1 of a model on a dataset."""
     kind = "bcos" if model.startswith("bcos") else "gsat" if model == "gsat" else "twin"
-    return float(_paper()["predictions"][dataset][kind])
+    return float(_PAPER["predictions"][dataset][kind])
 
 
 def paper_sweep(dataset: str) -> dict[str, list[float]]:
     """Return the paper's values of B, with the scores of predictions and, if any, explanations."""
-    table = _paper()["sweep"]["b"]
+    table = _PAPER["sweep"]["b"]
     return {"b": table["values"], **table[dataset]}
-
-
-@cache
-def _paper() -> dict[str, Any]:
-    text = (resources.files("graphxai_data.evaluation") / "paper.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)

@@ -9,18 +9,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.utils import subgraph
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
-from graphxai_data.errors import InputError, finite_number, whole_number
+from graphxai_data.errors import InputError, finite_number
 from graphxai_data.evaluation.score_sources import Truth
 from graphxai_data.explain.base import check_ready
-from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
+from graphxai_data.metrics import Bools, Floats, accuracy, top_rows
 from graphxai_data.nn.random import seeded, torch_seed
-from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training.loss import training_loss
 
 SPARSITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -35,18 +34,13 @@ def fidelity(
     predicted class changes when those nodes are removed (high: they are necessary), fidelity− the
     share whose class changes when only they are left (low: they suffice). The `_probability`
     columns are the mean decrease of the probability of that class. Characterisation is the harmonic
-    mean of fidelity+ and 1 − fidelity− (Amara et al., 2022).
-
-    Args:
-        model: in evaluation mode.
-        truth: the graphs and their rationales; only the sizes of the rationales are used.
-        scores: [N] of all nodes.
-        batch_size: graphs per batch.
+    mean of fidelity+ and 1 − fidelity− (Amara et al., 2022). `scores` [N] are those of all nodes.
     """
     check_ready(model)
     part = truth.part
     whole = class_probabilities(model, part, batch_size)
     predicted = whole.argmax(1)
+    cells = np.arange(len(predicted)), predicted
     top = highest(scores, truth)
     without = class_probabilities(model, reduced(part, ~top), batch_size)
     alone = class_probabilities(model, reduced(part, top), batch_size)
@@ -56,37 +50,30 @@ def fidelity(
     return {
         "fidelity_plus": plus,
         "fidelity_minus": minus,
-        "fidelity_plus_probability": _mean_decrease(whole, without, predicted),
-        "fidelity_minus_probability": _mean_decrease(whole, alone, predicted),
+        "fidelity_plus_probability": float((whole - without)[cells].mean()),
+        "fidelity_minus_probability": float((whole - alone)[cells].mean()),
         "characterisation": 2 * plus * sufficient / ((plus + sufficient) or 1),
     }
 
 
 def sparsity_curves(
-    model: nn.Module,
-    truth: Truth,
-    scores: Floats,
-    sparsities: Sequence[float] = SPARSITIES,
-    batch_size: int = 64,
+    model: nn.Module, truth: Truth, scores: Floats, sparsities: Sequence[float] = SPARSITIES
 ) -> dict[str, list[float]]:
     """Return fidelity+ and − when an explanation is the share 1 − sparsity of highest nodes."""
-    for sparsity in sparsities:
-        finite_number("sparsity", sparsity, 0, 1)
+    sparsities = [finite_number("sparsity", sparsity, 0, 1) for sparsity in sparsities]
     check_ready(model)
-    part, ptr = truth.part, truth.node_ptr
-    size = np.diff(ptr)
-    predicted = class_probabilities(model, part, batch_size).argmax(1)
-    plus: list[float] = []
-    minus: list[float] = []
+    curves: dict[str, list[float]] = {
+        "sparsity": sparsities, "fidelity_plus": [], "fidelity_minus": [],
+    }  # fmt: skip
+    size = np.diff(truth.node_ptr)
+    predicted = class_probabilities(model, truth.part).argmax(1)
     for sparsity in sparsities:
         count = np.clip(np.rint((1 - sparsity) * size), 1, np.maximum(size - 1, 1))
-        top = top_rows(scores, ptr, count.astype(np.int64))
-        for values, keep in ((plus, ~top), (minus, top)):
-            now = class_probabilities(model, reduced(part, keep), batch_size).argmax(1)
-            values.append(float((now != predicted).mean()))
-    return {
-        "sparsity": list(map(float, sparsities)), "fidelity_plus": plus, "fidelity_minus": minus,
-    }  # fmt: skip
+        top = top_rows(scores, truth.node_ptr, count.astype(np.int64))
+        for key, keep in (("fidelity_plus", ~top), ("fidelity_minus", top)):
+            now = class_probabilities(model, reduced(truth.part, keep)).argmax(1)
+            curves[key].append(float((now != predicted).mean()))
+    return curves
 
 
 def retrained_accuracy(
@@ -99,7 +86,6 @@ def retrained_accuracy(
     epochs: int = 5,
     rate: float = 1e-3,
     seed: int = 0,
-    batch_size: int = 64,
 ) -> float:
     """Return the accuracy on test graphs without some nodes, after fine-tuning on such graphs.
 
@@ -107,24 +93,14 @@ def retrained_accuracy(
     for that reason alone. After fine-tuning, its errors are due to what was removed: the better the
     explainer, the lower this accuracy.
 
-    Args:
-        model: a copy of it is fine-tuned.
-        training: graphs for fine-tuning.
-        test: graphs to predict.
-        keep: [N] nodes to keep, of the training graphs and of the test graphs.
-        loss: of the model's training, "ce" or "bce"; contributions are not penalised.
-        epochs: of fine-tuning.
-        rate: learning rate of Adam.
-        seed: of the order of graphs, and of what the model draws at random.
-        batch_size: graphs per batch.
+    `keep` says which nodes stay, [N] of the training graphs and [N] of the test graphs. `loss` is
+    that of the model's training, "ce" or "bce"; contributions are not penalised.
     """
-    whole_number("epochs", epochs, 0, 10_000)
-    whole_number("seed", seed, 0, MAX_SEED)
-    tuned, reduced_test = copy.deepcopy(model), reduced(test, keep[1])
+    tuned = copy.deepcopy(model)  # the caller's model must not change
     device = next(tuned.parameters()).device
     with seeded(torch_seed(seed, "faithfulness/retrain")):
         optimiser = torch.optim.Adam(tuned.parameters(), lr=rate, fused=True)
-        loader = BatchLoader(reduced(training, keep[0]), batch_size, shuffle=True, seed=seed)
+        loader = BatchLoader(reduced(training, keep[0]), 64, shuffle=True, seed=seed)
         tuned.train()
         for _ in range(epochs):
             for batch in loader:
@@ -132,14 +108,15 @@ def retrained_accuracy(
                 training_loss(tuned, batch.to(device), loss).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
     tuned.train(mode=False)
-    predicted = class_probabilities(tuned, reduced_test, batch_size).argmax(1)
+    reduced_test = reduced(test, keep[1])
+    predicted = class_probabilities(tuned, reduced_test).argmax(1)
     return accuracy(predicted, reduced_test._data.y.numpy())
 
 
 def highest(scores: Floats, truth: Truth) -> Bools:
     """Return [N] the highest-scored nodes of each graph, as many as its rationale has."""
-    ptr = truth.node_ptr
-    return top_rows(scores, ptr, np.add.reduceat(truth.node_mask.astype(np.int64), ptr[:-1]))
+    sizes = np.add.reduceat(truth.node_mask.astype(np.int64), truth.node_ptr[:-1])
+    return top_rows(scores, truth.node_ptr, sizes)
 
 
 def class_probabilities(model: nn.Module, graphs: InMemoryDataset, batch_size: int = 64) -> Floats:
@@ -161,30 +138,16 @@ def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:
     keys = ("x", "edge_index", "edge_attr", "y")
     whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
     mask = torch.from_numpy(keep.copy())
-    sizes = torch.zeros(len(part), dtype=torch.int64).index_add_(0, whole.batch, mask.long())
+    sizes = torch.bincount(whole.batch[mask], minlength=len(part))
     mask[whole.ptr[:-1][sizes == 0]] = True
     edge_index, edge_attr = subgraph(mask, whole.edge_index, whole.edge_attr, relabel_nodes=True)
     batch = whole.batch[mask]
     edge_batch = batch[edge_index[0]]
-    nodes, edges = _slices(batch, len(part)), _slices(edge_batch, len(part))
-    data = Data(whole.x[mask], edge_index - nodes[edge_batch], edge_attr, whole.y)
-    slices = {"x": nodes, "edge_index": edges, "y": torch.arange(len(part) + 1)}
+    graphs = torch.arange(len(part) + 1)
+    nodes, edges = torch.searchsorted(batch, graphs), torch.searchsorted(edge_batch, graphs)
+    result = InMemoryDataset()
+    result._data = Data(whole.x[mask], edge_index - nodes[edge_batch], edge_attr, whole.y)
+    result.slices = {"x": nodes, "edge_index": edges, "y": graphs}
     if edge_attr is not None:
-        slices["edge_attr"] = edges
-    return _Graphs(data, slices)
-
-
-class _Graphs(InMemoryDataset):  # type: ignore[misc]
-    def __init__(self, data: Data, slices: dict[str, Tensor]) -> None:
-        super().__init__()
-        self._data, self.slices = data, slices
-
-
-def _slices(graph: Tensor, graphs: int) -> Tensor:
-    counts = torch.bincount(graph, minlength=graphs)
-    return torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-
-
-def _mean_decrease(before: Floats, after: Floats, predicted: Ints) -> float:
-    rows = np.arange(len(predicted))
-    return float((before[rows, predicted] - after[rows, predicted]).mean())
+        result.slices["edge_attr"] = edges
+    return result

@@ -13,16 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from graphxai_data import __version__
 from graphxai_data.building.build import build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, InputError, SourceMissingError, known_name
-from graphxai_data.evaluation.comparison import check_seeds, paper_sweep, usual_models
-from graphxai_data.evaluation.paper_figures import draw_sweep
-from graphxai_data.evaluation.reproduce_cells import PARTS, Cell, CellResult, Part, run_cell
-from graphxai_data.evaluation.reproduction import Reproduction, report_text
+from graphxai_data.evaluation.comparison import (
+    check_seeds,
+    compare,
+    paper_sweep,
+    run_conditions,
+    usual_models,
+)
+from graphxai_data.evaluation.evaluate import Row
+from graphxai_data.evaluation.paper_figures import draw_explanations, draw_sweep
+from graphxai_data.evaluation.reproduction import (
+    PARTS,
+    SWEEP_CHANGES,
+    Cell,
+    Part,
+    Reproduction,
+    report_text,
+)
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import inside
 from graphxai_data.nn.zoo import CONFIGURATIONS
@@ -30,7 +40,7 @@ from graphxai_data.progress import Progress, no_progress, with_time_left
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import is_built
 from graphxai_data.sources import registry
-from graphxai_data.training.train import device_of
+from graphxai_data.training.train import HISTORY, device_of, run_folder, train
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +52,8 @@ SWEPT = ("ba2motif", "nci1", "dihalo", "molhiv")
 DATASETS: dict[Part, tuple[str, ...]] = {
     "table 2": PREDICTED, "table 3": EXPLAINED, "figure b": SWEPT, "figure qualitative": EXPLAINED,
 }  # fmt: skip
+# How much longer a training takes than on ba2motif, with all graphs; for the time left.
+_COSTS = {"ba2motif": 1, "nci1": 4, "dihalo": 15, "pattern": 25, "molhiv": 25, "mnist75sp-r23": 90}
 _PAPER_SEEDS = 5
 Sources = Mapping[str, str | Path]
 Datasets = dict[str, GraphXAIDataset]
@@ -49,16 +61,9 @@ Datasets = dict[str, GraphXAIDataset]
 
 @dataclass(frozen=True)
 class Budget:
-    """How much of the paper's protocol is run.
+    """How much of the paper's protocol is run; `changes` are to the settings of all trainings."""
 
-    Attributes:
-        graphs: number of graphs of some datasets; the others have all.
-        seeds: of the trainings.
-        swept: datasets of the sweep over B.
-        changes: settings of all trainings that differ from the configuration's.
-    """
-
-    graphs: Mapping[str, int] = field(default_factory=dict)
+    graphs: Mapping[str, int] = field(default_factory=dict)  # datasets that are not in it have all
     seeds: tuple[int, ...] = tuple(range(_PAPER_SEEDS))
     swept: tuple[str, ...] = SWEPT
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -118,12 +123,8 @@ def reproduce(
         known_name("part", part, PARTS)
     selected: list[Part] = [part for part in PARTS if part in parts]
     names = _select_datasets(selected, datasets, spend)
-    conditions = {
-        "threads": torch.get_num_threads(), "torch": torch.__version__,
-        "graphxai_data": __version__,
-    }  # fmt: skip
     seeds = check_seeds(spend.seeds if seeds is None else seeds)
-    report = Reproduction(budget, configuration, selected, seeds, conditions)
+    report = Reproduction(budget, configuration, selected, seeds, run_conditions())
     _check_sources(sources or {})
     device_of(device)
     if budget == "small":
@@ -155,8 +156,8 @@ def _run_cells(
     changes, configuration = BUDGETS[report.budget].changes, report.configuration
     settings = {"configuration": configuration, "device": device, "changes": changes}
     cells = _grid(report, opened)
-    progress = with_time_left(progress, [cell.cost(opened[cell.dataset]) for cell in cells])
-    done: dict[Cell, CellResult] = {}
+    progress = with_time_left(progress, [_cost(cell, opened[cell.dataset]) for cell in cells])
+    done: dict[Cell, list[Row]] = {}
     for i, cell in enumerate(cells):
 
         def within(_: int, __: int, what: str, i: int = i, cell: Cell = cell) -> None:
@@ -171,6 +172,60 @@ def _run_cells(
         report.update(done)
         if report.missing <= _missing_in(_read_report(results), report):
             _write(results, report)
+
+
+def _cost(cell: Cell, dataset: GraphXAIDataset) -> float:
+    """Return how long a cell takes, in comparison with others."""
+    share: float = dataset.manifest.graphs / dataset.manifest.load_recipe().params.graphs
+    return _COSTS[cell.dataset] * share * (0.05 if cell.part == "figure qualitative" else 1)
+
+
+def run_cell(
+    cell: Cell,
+    dataset: GraphXAIDataset,
+    out: Path,
+    results: Path,
+    settings: Mapping[str, Any],
+    progress: Progress,
+) -> list[Row]:
+    """Train in `out` and measure, or load what was trained and measured before.
+
+    `settings` has `configuration`, `device` and `changes` of the training; figures go to `results`.
+    """
+    explainers = ("all",) if cell.part == "table 3" else ()
+    if cell.part == "figure b":
+        out = out / "sweep" / f"b-{cell.b}"
+        changes = settings["changes"] | SWEEP_CHANGES.get(cell.dataset, {}) | {"b": cell.b}
+        settings = {**settings, "changes": changes}
+        explainers = ("bcos",) if "auroc" in paper_sweep(cell.dataset) else ()
+    if explainers:
+        comparison = compare(
+            dataset, (cell.model,), explainers, (cell.seed,), out,
+            timing=cell.part == "table 3", progress=progress, **settings,
+        )  # fmt: skip
+        rows = comparison.rows
+    else:
+        model, card = train(
+            dataset, cell.model, seed=cell.seed, out=out, **settings,
+            progress=lambda done, total, _: progress(done, total, f"epoch {done} of {total}"),
+        )  # fmt: skip
+        rows = [card.scores["test"]]
+    if cell.part == "figure qualitative":
+        return [{"file": name} for name in draw_explanations(dataset, model, results)]
+    if cell.part == "table 3":  # its seconds are those of the explanations
+        return rows
+    seconds = _training_seconds(run_folder(out, cell.model, cell.dataset, cell.seed) / HISTORY)
+    return [{**row, "seconds": seconds} for row in rows]
+
+
+def _training_seconds(path: Path) -> float:
+    """Return how long a training took according to its history."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return float(sum(json.loads(line)["seconds"] for line in lines))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s: cannot be read (%s): the time of the training is unknown", path, error)
+        return math.nan
 
 
 def _select_datasets(

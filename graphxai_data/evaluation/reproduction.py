@@ -5,38 +5,47 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from graphxai_data.building.cards import markdown_table
 from graphxai_data.evaluation.comparison import paper_predictions, paper_sweep, summarise
 from graphxai_data.evaluation.evaluate import Row
 from graphxai_data.evaluation.paper_figures import SCORES
-from graphxai_data.evaluation.reproduce_cells import SWEEP_CHANGES, Cell, CellResult, Part
 from graphxai_data.evaluation.study import without_nan
 from graphxai_data.evaluation.tables import number, with_deviation
 from graphxai_data.metrics import mean_and_deviation
 
-ZOO = "graphxai_data/nn/zoo.toml"
-Results = Mapping[Cell, CellResult]
+Part = Literal["table 2", "table 3", "figure b", "figure qualitative"]
+PARTS: tuple[Part, ...] = ("table 2", "table 3", "figure b", "figure qualitative")
+# Six B-cos layers in all, as on ba2motif: through ten, logits underflow at the start for B = 2.5.
+SWEEP_CHANGES = {"dihalo": {"update_layers": 1}}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model with one seed on one dataset, for one part; `b` is set in the sweep only."""
+
+    part: Part
+    dataset: str
+    model: str
+    seed: int
+    b: float | None = None
+
+    def __str__(self) -> str:
+        b = "" if self.b is None else f", B = {self.b:g}"
+        return f"{self.part}: {self.model} on {self.dataset}{b}, seed {self.seed}"
+
+
+# The rows that each cell contributes to its table; for a figure, the files drawn.
+Results = Mapping[Cell, list[Row]]
 
 
 @dataclass
 class Reproduction:
-    """All results so far.
+    """All results so far: table 2 in `predictions`, table 3 in `explanations`, figure b in `sweep`.
 
-    Attributes:
-        budget: its name.
-        configuration: of the models.
-        parts: tables and figures.
-        seeds: of the trainings.
-        conditions: threads and versions of this run.
-        predictions: table 2, a row per dataset and model.
-        explanations: table 3, a row per dataset, explainer and model.
-        sweep: figure b, a row per dataset and value of B.
-        figures: names of the files drawn.
-        builds: content SHA-256 of every dataset.
-        left_out: what is missing, and why.
-        missing: number of cells that are not done yet; None before they are counted.
+    `builds` has the content SHA-256 of every dataset, `left_out` what is missing and why, and
+    `missing` the number of cells that are not done yet, None before they are counted.
     """
 
     budget: str
@@ -57,8 +66,8 @@ class Reproduction:
         self.predictions = prediction_rows(results)
         self.explanations = explanation_rows(results)
         self.sweep = sweep_rows(results)
-        figures = (name for result in results.values() for name in result.figures)
-        self.figures = list(dict.fromkeys(figures))
+        figures = _group_rows(results, "figure qualitative", lambda cell: (cell.dataset,))
+        self.figures = [row["file"] for rows in figures.values() for row in rows]
 
     def to_json(self) -> str:
         """Return everything as JSON; what was not measured is null."""
@@ -70,9 +79,9 @@ def _group_rows(
 ) -> dict[Any, list[Row]]:
     """Return the rows of one part, grouped by a key of their cells."""
     groups: dict[Any, list[Row]] = {}
-    for cell, result in results.items():
+    for cell, rows in results.items():
         if cell.part == part:
-            groups.setdefault(key(cell), []).extend(result.rows)
+            groups.setdefault(key(cell), []).extend(rows)
     return groups
 
 
@@ -140,16 +149,15 @@ def sweep_rows(results: Results) -> list[Row]:
 
 def report_text(result: Reproduction) -> str:
     """Return the report in Markdown."""
-    conditions = result.conditions
+    conditions, seeds = result.conditions, ", ".join(map(str, result.seeds))
     lines = [
         "# The paper's tables and figures, reproduced",
         "",
         f"Budget `{result.budget}`, configuration `{result.configuration}` of the models "
-        f"(`{ZOO}`; `paper` is what the paper states), seeds {', '.join(map(str, result.seeds))}; "
+        f"(`graphxai_data/nn/zoo.toml`; `paper` is what the paper states), seeds {seeds}; "
         f"graphxai-data {conditions['graphxai_data']}, torch {conditions['torch']}, "
-        f"threads: {conditions['threads']} (a training has its own in its "
-        "`model.toml`). Mean ± standard deviation over seeds; the "
-        "difference is ours minus the paper's.",
+        f"threads: {conditions['threads']} (a training has its own in its `model.toml`). "
+        "Mean ± standard deviation over seeds; the difference is ours minus the paper's.",
         "",
     ]
     if result.missing is None:

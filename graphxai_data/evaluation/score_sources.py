@@ -34,25 +34,15 @@ Explainer = str | Path | ScoreFile | Callable[..., Any] | Sequence[Any] | np.nda
 
 @dataclass(frozen=True)
 class Truth:
-    """Labels and rationales of the graphs that are explained.
-
-    Attributes:
-        part: the graphs.
-        graph_id: [g] numbers of the graphs in the dataset.
-        label: [g] classes.
-        node_ptr: [g+1] where the nodes of each graph begin and end.
-        edge_ptr: [g+1] where the edges of each graph begin and end.
-        node_mask: [N] nodes of the rationales.
-        edge_mask: [M] edges of the rationales.
-    """
+    """Labels and rationales of the graphs that are explained."""
 
     part: GraphXAIDataset
-    graph_id: Ints
-    label: Ints
-    node_ptr: Ints
-    edge_ptr: Ints
-    node_mask: Bools
-    edge_mask: Bools
+    graph_id: Ints  # [g] numbers of the graphs in the dataset
+    label: Ints  # [g]
+    node_ptr: Ints  # [g+1] where the nodes of each graph begin and end
+    edge_ptr: Ints  # [g+1]
+    node_mask: Bools  # [N] nodes of the rationales
+    edge_mask: Bools  # [M]
 
     @classmethod
     def of(cls, part: GraphXAIDataset) -> "Truth":
@@ -75,14 +65,11 @@ class Truth:
 class Scores:
     """Scores that one explainer gives to the graphs of a `Truth`.
 
-    Attributes:
-        nodes: [N].
-        edges: [M], or None.
-        properties: further columns of the explainer's row, such as its completeness gap.
+    `properties` are further columns of the explainer's row, such as its completeness gap.
     """
 
-    nodes: Floats
-    edges: Floats | None = None
+    nodes: Floats  # [N]
+    edges: Floats | None = None  # [M]
     properties: dict[str, float] = field(default_factory=dict)
 
 
@@ -143,22 +130,14 @@ def variant_scores(
 ) -> dict[str, Scores]:
     """Run an explainer once and return the scores of every variant that is read from that run.
 
-    Args:
-        variants: with the same method and options; only their rules may differ.
-        model: that is explained; None for variants that look at no model.
-        part: the graphs.
-        batch_size: graphs per batch.
-        seed: of explainers that draw at random.
-        progress: called with the number of graphs explained so far, and of all graphs.
+    All variants have the same method and options; only their rules differ. `seed` is for explainers
+    that draw at random.
     """
     first = variants[0]
     options = first.options_for(part.manifest.load_recipe(), seed)
     device = "cpu" if model is None else next(model.parameters()).device
     explanations: list[Explanation] = []
-    edge_indices, nodes_before = [], 0
     for i, batch in enumerate(BatchLoader(part, batch_size)):
-        edge_indices.append(batch.edge_index + nodes_before)
-        nodes_before += batch.num_nodes
         explanation = explain(model, batch.to(device), method=first.method, **options)
         explanations.append(replace(explanation, data=None))  # data would keep the batch in memory
         progress(min((i + 1) * batch_size, len(part)), len(part), first.name)
@@ -166,11 +145,11 @@ def variant_scores(
     edge_parts = [e.edge_scores for e in explanations if e.edge_scores is not None]
     edges = torch.cat(edge_parts).cpu() if len(edge_parts) == len(explanations) else None
     properties = _properties(first, explanations) if model is not None else {}
-    edge_index = torch.cat(edge_indices, dim=1)
+    whole = next(iter(BatchLoader(part, len(part), keys=("x", "edge_index"))))
     scores = {}
     for variant in variants:
         if variant.rule and edges is not None:
-            nodes = nodes_from_edges(edges, edge_index, len(nodes), variant.rule)
+            nodes = nodes_from_edges(edges, whole.edge_index, len(nodes), variant.rule)
         edge_scores = None if edges is None else edges.double().numpy()
         scores[variant.name] = Scores(nodes.double().numpy(), edge_scores, properties)
     return scores

@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 RESULTS = "evaluation.json"
 # Number of training graphs for the accuracy after retraining.
 _RETRAINING_GRAPHS = 1000
-_PREDICTIVE = ("accuracy", "f1")
 _TIMES = ("ms_", "timed_")
 _FAITHFULNESS = ("fidelity_", "characterisation", "retrained_", "curves")
 
@@ -86,9 +85,8 @@ class Study(Evaluator):
                 0, steps, f"training {task}: epoch {done} of {total}"
             ),
         )  # fmt: skip
-        saved = SavedRows(
-            task.folder(dataset) / RESULTS, dataset, card, self._split, self.options.force
-        )
+        split, path = self.options.split or "test", task.folder(dataset) / RESULTS
+        saved = SavedRows(path, dataset, card, split, self.options.force)
         rows, curves = [], {}
         for step, group in enumerate(group_by_run(task.variants), 1):
             what = f"{', '.join(variant.name for variant in group)} of {task}"
@@ -101,8 +99,8 @@ class Study(Evaluator):
                 row = self._asked_for(saved.rows[variant.name])
                 if "curves" in row:
                     curves[f"{task.model}/{variant.name}/{task.seed}"] = row.pop("curves")
-                scores = card.scores.get(self._split, {}) if variant.kind != "none" else None
-                predictive = {} if scores is None else {k: scores.get(k) for k in _PREDICTIVE}
+                keys = ("accuracy", "f1") if variant.kind != "none" else ()
+                predictive = {key: card.scores.get(split, {}).get(key) for key in keys}
                 rows.append(_identity(task.model, variant, task.seed) | predictive | row)
         return Measurement(rows, curves, device_of(self.options.device).type)
 
@@ -117,10 +115,6 @@ class Study(Evaluator):
             self._save_scores(scores, variant, "", f"none-{seed}")
             rows.append(row)
         return rows
-
-    @property
-    def _split(self) -> str:
-        return self.options.split or "test"
 
     def _measure_missing(
         self,

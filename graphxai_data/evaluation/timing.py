@@ -32,9 +32,8 @@ def time_explainer(
     """Return milliseconds per graph of a built-in explainer, on the first graphs of a dataset."""
     options = variant.options_for(part.manifest.load_recipe())
     device = torch.device("cpu") if model is None else next(model.parameters()).device
-    singles = [part[i].to(device) for i in range(min(SINGLE_GRAPHS, len(part)))]
+    singles = [data.to(device) for data in part[:SINGLE_GRAPHS]]
     batches = [b.to(device) for b in islice(BatchLoader(part, batch_size), _BATCHES)]
-    sizes = [b.num_graphs for b in batches]
 
     def run(data: Any) -> None:
         explain(model, data, method=variant.method, **options)
@@ -43,29 +42,26 @@ def time_explainer(
         with torch.no_grad():
             model(data.x, data.edge_index, data.edge_attr, data.batch)  # type: ignore[misc]
 
-    times = {
+    return {
         "ms_per_graph": median_milliseconds(run, singles),
-        "ms_per_graph_batched": median_milliseconds(run, batches, sizes),
-        "ms_forward_batched": math.nan,
+        "ms_per_graph_batched": median_milliseconds(run, batches),
+        "ms_forward_batched": median_milliseconds(forward, batches) if model else math.nan,
+        **conditions(model),
     }
-    if model is not None:
-        times["ms_forward_batched"] = median_milliseconds(forward, batches, sizes)
-    return times | conditions(model)
 
 
-def median_milliseconds(
-    run: Callable[[Any], Any], items: Sequence[Any], graphs: Sequence[int] | None = None
-) -> float:
-    """Return the median time of `run` on an item, divided by the item's number of graphs."""
+def median_milliseconds(run: Callable[[Any], Any], items: Sequence[Any]) -> float:
+    """Return the median time per graph of `run` on graphs or batches."""
     run(items[0])  # warm-up: some things are compiled or allocated at first use
     times = []
     begin = time.perf_counter()
-    for i, item in enumerate(items):
+    for item in items:
+        graphs = getattr(item, "num_graphs", 1)
         _synchronise()
         start = time.perf_counter()
         run(item)
         _synchronise()
-        times.append((time.perf_counter() - start) * 1000 / (graphs[i] if graphs else 1))
+        times.append((time.perf_counter() - start) * 1000 / graphs)
         if len(times) >= _FEWEST and time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
     return statistics.median(times)

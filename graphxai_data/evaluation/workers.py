@@ -93,15 +93,9 @@ def run_on_worker(
     threads: int,
     torch_version: str,
 ) -> WorkerResult:
-    """Run a task in a temporary folder.
+    """Run a task in a temporary folder that begins with the files `sent` along with it.
 
-    Args:
-        sent: the task, and the files that the folder of its training has already.
-        options: of the comparison.
-        data: folder or URL of the build.
-        content_sha256: of the build, so that a worker notices if it sees another one there.
-        threads: of torch; results depend on their number.
-        torch_version: that the worker must have.
+    `data` is the folder or URL of the build. Results depend on the number of `threads`.
     """
     if torch.__version__ != torch_version:
         raise InputError(

@@ -12,9 +12,9 @@ from graphxai_data.drawing.graphs import draw_graph
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.evaluation import paper_figures as figures
 from graphxai_data.evaluation import reproduce as module
-from graphxai_data.evaluation.reproduce import BUDGETS, Budget, reproduce
-from graphxai_data.evaluation.reproduce_cells import PARTS, Cell, CellResult, run_cell
-from graphxai_data.evaluation.reproduction import Reproduction, sweep_rows
+from graphxai_data.evaluation.evaluate import Row
+from graphxai_data.evaluation.reproduce import BUDGETS, Budget, reproduce, run_cell
+from graphxai_data.evaluation.reproduction import PARTS, Cell, Reproduction, sweep_rows
 from graphxai_data.progress import with_time_left
 from graphxai_data.training.checkpoint import read_card
 from tests.generators.test_nci1 import tu_files, written
@@ -190,7 +190,7 @@ def test_a_build_of_another_size_is_refused(tmp_path: Path) -> None:
 def test_a_training_that_diverges_is_left_out_and_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail_sometimes(cell: Cell, *args: Any, **options: Any) -> CellResult:
+    def fail_sometimes(cell: Cell, *args: Any, **options: Any) -> list[Row]:
         if (cell.model, cell.seed) == ("gin", 1):
             raise CheckFailedError("the loss is not finite")
         return run_cell(cell, *args, **options)
@@ -272,7 +272,7 @@ def test_the_figure_of_the_sweep_has_our_curves_and_the_papers(
             "molhiv": {"roc_auc": b / 6, "seconds": 1.0},
         }
         for dataset, row in rows.items():
-            results[Cell("figure b", dataset, "bcos-gin", 0, b)] = CellResult([row], [])
+            results[Cell("figure b", dataset, "bcos-gin", 0, b)] = [row]
     table = sweep_rows(results)
     assert [(row["dataset"], row["b"]) for row in table] == [
         ("ba2motif", 1), ("ba2motif", 2), ("molhiv", 1), ("molhiv", 2),
