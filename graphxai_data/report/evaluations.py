@@ -11,6 +11,7 @@ from graphxai_data.evaluation.comparison import summarise
 from graphxai_data.evaluation.evaluate import Row
 from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.explain.files import SUFFIX, ScoreFile, is_score_file
+from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.training.checkpoint import CARD, WEIGHTS, Card, read_card
 
@@ -25,8 +26,11 @@ class Evaluations:
 
 
 def read_evaluations(paths: Sequence[str | Path], manifest: Manifest) -> Evaluations:
-    """Read model folders, tables and explanation files; an `InputError` for anything else."""
-    evaluations = Evaluations()
+    """Read model folders, tables and explanation files; an `InputError` for anything else.
+
+    Without any, the shipped models of the same recipe are returned.
+    """
+    evaluations = Evaluations(models={} if paths else _shipped_models(manifest))
     weights: set[str] = set()
     seeds: set[tuple[str, int]] = set()
     for path in (Path(path).expanduser() for path in paths):
@@ -54,6 +58,13 @@ def read_evaluations(paths: Sequence[str | Path], manifest: Manifest) -> Evaluat
                 f"folder or its {RESULTS}, the output of --json, or an explanation file ({SUFFIX})"
             )
     return evaluations
+
+
+def _shipped_models(manifest: Manifest) -> dict[Path, str]:
+    folders = sorted(path.parent for path in shipped("models").glob(f"*/{CARD}"))
+    cards = {folder: read_card(folder) for folder in folders}
+    same = [f for f in folders if cards[f].data.recipe_sha256 == manifest.recipe_sha256]
+    return {folder: cards[folder].model for folder in same}
 
 
 def _saved_rows(path: Path, name: str, card: Card, manifest: Manifest) -> list[Row]:

@@ -20,19 +20,11 @@ from graphxai_data.evaluation.score_sources import Scores, Truth, file_scores, v
 from graphxai_data.evaluation.study import group_by_run
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import Variant, select_variants, variants_for
-from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import Floats, jaccard_at_k
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.report.evaluations import read_evaluations
-from graphxai_data.training.checkpoint import (
-    CARD,
-    Card,
-    Shape,
-    check_fits,
-    load_checkpoint,
-    read_card,
-)
+from graphxai_data.training.checkpoint import Card, Shape, check_fits, load_checkpoint
 
 # The explainers of the paper that take no time.
 _DEFAULT = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
@@ -73,8 +65,6 @@ def explained(
 ) -> Explained:
     """Explain the test graphs and a `sample` of others; other arguments as for `write_report`."""
     given = read_evaluations(evaluations, manifest)
-    if not evaluations:
-        given.models = shipped_models(manifest)
     variants = select_variants(explainers or _DEFAULT)
     if not (given.models or given.files or manifest.statistics["rationale_nodes_mean"]):
         return Explained(table=summarise(manifest.dataset, given.rows))
@@ -101,14 +91,6 @@ def explained(
         if row["model"].endswith(_FOREIGN):  # it may have been trained on these test graphs
             row["paper"] = {}
     return page.result
-
-
-def shipped_models(manifest: Manifest) -> dict[Path, str]:
-    """Return folders and names of the shipped models that were trained on the same recipe."""
-    folders = sorted(path.parent for path in shipped("models").glob(f"*/{CARD}"))
-    cards = {folder: read_card(folder) for folder in folders}
-    same = [f for f in folders if cards[f].data.recipe_sha256 == manifest.recipe_sha256]
-    return {folder: cards[folder].model for folder in same}
 
 
 class _Page:
@@ -149,13 +131,13 @@ class _Page:
         for ids in self.parts:
             classes = class_probabilities(model, self.dataset[ids], 256).argmax(axis=1)
             predicted |= dict(zip(ids, classes.tolist(), strict=True))
-        self._explain(variants_for(model, self.recipe), model, name, row_name, card.seed)
+        self._explain(model, name, row_name, card.seed)
 
     def add_bounds(self) -> None:
         """Add explainers without a model; the table has the lower and upper bound in any case."""
         if not self.dataset.has_rationale:
             return
-        self._explain(variants_for(None, self.recipe), None, None, "-", 0)
+        self._explain(None, None, "-", 0)
         for variant in select_variants(_BOUNDS):
             if variant.name not in self._used and len(self.test):
                 scores = variant_scores([variant], None, self.test)[variant.name]
@@ -189,19 +171,12 @@ class _Page:
                     f"{variant.what}"
                 )
 
-    def _explain(
-        self,
-        variants: Sequence[Variant],
-        model: nn.Module | None,
-        name: str | None,
-        row_name: str,
-        seed: int,
-    ) -> None:
-        for group in group_by_run([v for v in variants if v in self.variants]):
+    def _explain(self, model: nn.Module | None, name: str | None, row_name: str, seed: int) -> None:
+        applicable = variants_for(model, self.recipe)
+        for group in group_by_run([v for v in applicable if v in self.variants]):
             self.progress(len(self.result.shown), 0, f"{group[0].name} of {name or 'no model'}")
-            runs = [
-                variant_scores(group, model, self.dataset[ids], seed=seed) for ids in self.parts
-            ]
+            parts = (self.dataset[ids] for ids in self.parts)
+            runs = [variant_scores(group, model, part, seed=seed) for part in parts]
             for variant in group:
                 scores: dict[int, Floats] = {}
                 for ids, run in zip(self.parts, runs, strict=True):
