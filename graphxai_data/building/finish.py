@@ -64,7 +64,7 @@ def manifest_of(
 
 def measure_principles(staging: Path, manifest: Manifest, order: Order) -> Measurement:
     """Run the quick RINGS check and write its result into `staging`."""
-    measurement = measure_shards(staging, manifest, order.recipe)
+    measurement = measure_shards(staging, manifest)
     failures = _failures_at_full_size(required_failures(measurement, order.recipe), order)
     require_no_problems(failures, order.recipe.name, staging)
     write_measurement(staging, measurement)
@@ -130,7 +130,7 @@ def check_and_write(
     recipe = manifest.load_recipe()
     if depth == "full":
         options |= {"progress": progress, "resume": folder / ".rings.partial.json"}
-    measurement = measure_shards(folder, manifest, recipe, depth, seed, **options)
+    measurement = measure_shards(folder, manifest, depth, seed, **options)
     with explained_disk_errors(folder):
         write_measurement(folder, measurement)
         write_cards(folder, manifest, recipe, measurement)

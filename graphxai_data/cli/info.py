@@ -102,7 +102,7 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
 
     names = recipe.module.class_names(recipe.params)
     mask, node_y = record.node_mask, record.node_y
-    facts = {
+    facts: dict[str, Any] = {
         "graph": record.meta["graph_id"],
         "class": names[record.y] if node_y is None else None,
         "split": SPLIT_NAMES[record.meta["split"]],
@@ -111,13 +111,9 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
         "rationale": None if mask is None else np.flatnonzero(mask).tolist(),
     }
     if as_json:
-        arrays: dict[str, Any] = {
-            "x": record.x,
-            "edge_index": record.edge_index,
-            "node_classes": node_y,
-        }
-        lists = {key: None if array is None else array.tolist() for key, array in arrays.items()}
-        click.echo(json.dumps(facts | lists))
+        facts |= {"x": record.x.tolist(), "edge_index": record.edge_index.tolist()}
+        facts["node_classes"] = None if node_y is None else node_y.tolist()
+        click.echo(json.dumps(facts))
         return
     out = console()
     out.print(graph_text(record, min(76, out.width), colours=out.color_system is not None))

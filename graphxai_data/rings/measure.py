@@ -38,21 +38,16 @@ def check(
     if not isinstance(dataset_or_folder, str | Path):
         return _measure(sample_dataset(dataset_or_folder), depth, seed, **options)
     with opened(dataset_or_folder) as (folder, _):
-        manifest = Manifest.load(folder)
-        return measure_shards(folder, manifest, manifest.load_recipe(), depth, seed, **options)
+        return measure_shards(folder, Manifest.load(folder), depth, seed, **options)
 
 
 def measure_shards(
-    folder: Path,
-    manifest: Manifest,
-    recipe: Recipe,
-    depth: Depth = "quick",
-    seed: int = 0,
-    **options: Any,
+    folder: Path, manifest: Manifest, depth: Depth = "quick", seed: int = 0, **options: Any
 ) -> Measurement:
     """Measure a build whose manifest need not be on disk yet."""
     measurement = _measure(sample_build(folder, manifest), depth, seed, **options)
-    claimed = Claims(recipe.rings.claimed_p1, recipe.rings.claimed_p2)
+    rings = manifest.load_recipe().rings
+    claimed = Claims(rings.claimed_p1, rings.claimed_p2)
     return replace(measurement, claimed=claimed, content_sha256=manifest.content_sha256)
 
 
