@@ -12,6 +12,7 @@ from graphxai_data.building.survey import Survey, survey
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.files.urls import is_url, local_path
+from graphxai_data.generators import prover_class
 from graphxai_data.graphs.digest import widened
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
@@ -154,7 +155,7 @@ def _disproved(
     folder: Path, manifest: Manifest, recipe: Recipe, sources: dict[str, Source], full: bool
 ) -> Iterator[str]:
     """Yield graphs whose label or mask an independent method does not confirm."""
-    prover = recipe.module.Prover(recipe.params, sources)
+    prover = prover_class(recipe.generator)(recipe.params, sources)
     count = manifest.graphs if full else min(prover.sample, manifest.graphs)
     sample = spread(count, manifest.graphs, rng_for(manifest.seed, "verify/sample"))
     first = 0

@@ -23,6 +23,8 @@ A generator module has
     generate(params, plan, seed)    Columns of the planned graphs; each graph depends only on its
                                     own row of the plan
     check(params, columns)          problems with the arrays of many graphs at once, vectorised
+
+A second module, `<name>_proof`, has
     Prover(params, sources)         the slow, independent proof: `problems(record)` of one graph
                                     after the other, remembering what must not repeat; `sample` is
                                     how many graphs `verify` proves unless asked for all
@@ -30,22 +32,22 @@ A generator module has
 
 import importlib
 from types import ModuleType
+from typing import Any
 
 from graphxai_data.errors import InputError, nearest
 
-GENERATORS = {
-    "ba2motif": "graphxai_data.generators.ba2motif",
-    "dihalo": "graphxai_data.generators.dihalo",
-    "mnist75sp": "graphxai_data.generators.mnist75sp",
-    "molhiv": "graphxai_data.generators.molhiv",
-    "nci1": "graphxai_data.generators.nci1",
-    "pattern": "graphxai_data.generators.pattern",
-    "pattern_published": "graphxai_data.generators.pattern_published",
-}
+GENERATORS = (
+    "ba2motif", "dihalo", "mnist75sp", "molhiv", "nci1", "pattern", "pattern_published",
+)  # fmt: skip
 
 
 def generator_module(name: str, where: str = "recipe") -> ModuleType:
     """Return the module of a generator, imported on demand: some need heavy libraries."""
     if name not in GENERATORS:
         raise InputError(f"{where}: unknown generator '{name}'; {nearest(name, GENERATORS)}")
-    return importlib.import_module(GENERATORS[name])
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def prover_class(name: str) -> Any:
+    """Return the `Prover` of a generator, from the module `<name>_proof`."""
+    return importlib.import_module(f"{__name__}.{name}_proof").Prover

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
-from graphxai_data.generators.ba2motif_params import Params
+from graphxai_data.generators.ba2motif import Params
 from graphxai_data.graphs.record import GraphRecord
 
 _MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {

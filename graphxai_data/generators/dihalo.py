@@ -8,21 +8,23 @@ bond to the ring, so that every graph is a valid molecule.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 from rdkit import Chem
 
 from graphxai_data.errors import CheckFailedError
-from graphxai_data.generators.base import Rejected, Sources
+from graphxai_data.files.toml import Between, Names
+from graphxai_data.generators.base import BaseParams, Rejected, Sources
 from graphxai_data.generators.dihalo_graft import (
+    PLACES,
     RATIONALE_ATOMS,
     RING_ATOMS,
     graft,
     guaranteed_decoys,
 )
-from graphxai_data.generators.dihalo_params import HALOGENS, Params
-from graphxai_data.generators.dihalo_proof import Prover as Prover
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, one_hot, pack
@@ -31,10 +33,60 @@ from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Sche
 from graphxai_data.seeds import rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {"zinc": ()}
+HALOGENS = ("F", "Cl", "Br", "I")
 BONDS = ("single", "double", "triple", "aromatic")
 # RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
 _KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
 _ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
+
+
+@dataclass(frozen=True)
+class Params(BaseParams):
+    """The recipe's numbers.
+
+    Attributes:
+        halogens: class = (index in this list) * len(positions) + (index in `positions`).
+        positions: of the two halogens to each other.
+        atoms: elements, in the order of the one-hot node features.
+        hydrogens: whether hydrogens are nodes.
+        min_heavy_atoms: smallest background.
+        matched: every background carries all nine isomers at the same carbon, in one group.
+        decoys: every molecule carries two of each halogen; those that do not make the class sit
+            on the background, no two of them on one ring.
+    """
+
+    halogens: Annotated[tuple[str, ...], Names(HALOGENS)]
+    positions: Annotated[tuple[str, ...], Names(tuple(PLACES))]
+    atoms: Annotated[tuple[str, ...], Names()]
+    hydrogens: bool
+    min_heavy_atoms: Annotated[int, Between(1, 100)]
+    matched: bool
+    decoys: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
+        if missing := needed - set(self.atoms):
+            raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
+        if unknown := [symbol for symbol in self.atoms if not _is_element(symbol)]:
+            raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
+
+    @property
+    def classes(self) -> tuple[tuple[str, str], ...]:
+        """Halogen and position of each class."""
+        return tuple((h, p) for h in self.halogens for p in self.positions)
+
+    @property
+    def group_size(self) -> int:
+        """Graphs that share a background."""
+        return len(self.classes) if self.matched else 1
+
+
+def _is_element(symbol: str) -> bool:
+    try:
+        return bool(Chem.GetPeriodicTable().GetAtomicNumber(symbol) > 0)
+    except RuntimeError:
+        return False
 
 
 def schema(params: Params) -> Schema:

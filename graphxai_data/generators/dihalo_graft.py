@@ -5,12 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 from rdkit import Chem
 
-from graphxai_data.generators.dihalo_params import PLACES
 from graphxai_data.generators.molecule_pool import Background
 from graphxai_data.generators.smiles_text import free_ring_closure, insert_branches
 from graphxai_data.seeds import Words
 
 RING_ATOMS, RATIONALE_ATOMS = 6, 8
+# Where the two halogens can sit on a ring that is attached at position 1, up to symmetry.
+PLACES = {
+    "ortho": ((2, 3), (3, 4)),
+    "meta": ((2, 4), (2, 6), (3, 5)),
+    "para": ((2, 5),),
+}
 
 
 def graft(

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from rdkit import Chem
 
-from graphxai_data.generators.dihalo_params import Params
+from graphxai_data.generators.dihalo import Params
 from graphxai_data.graphs.record import GraphRecord
 
 _HALOGEN_ON_BENZENE = Chem.MolFromSmarts("[F,Cl,Br,I]-!@c1ccccc1")

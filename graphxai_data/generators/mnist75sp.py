@@ -11,16 +11,17 @@ on edges.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.raw import Source
-from graphxai_data.generators.base import Planned, Rejected, Sources
-from graphxai_data.generators.mnist75sp_params import CHANNELS, Params
-from graphxai_data.generators.mnist75sp_proof import Prover as Prover
+from graphxai_data.files.toml import Between, Names
+from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources
 from graphxai_data.generators.mnist_images import CLASSES, IDX_FILES, SIDE, read_digits
-from graphxai_data.generators.regions import Bytes, Regions
+from graphxai_data.generators.regions import Bytes, Regions, Slic
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Schema
@@ -28,6 +29,45 @@ from graphxai_data.graphs.splits import split_sizes, stratified_order
 from graphxai_data.seeds import Draws, rng_for
 
 SOURCES: dict[str, tuple[str, ...]] = {"mnist": IDX_FILES}
+# Features of a superpixel with mean intensity s and centre (x, y), all from 0 to 1.
+CHANNELS = {
+    "s": lambda s, x, y: s,
+    "1-s": lambda s, x, y: 1 - s,
+    "x": lambda s, x, y: x,
+    "y": lambda s, x, y: y,
+    "s*x": lambda s, x, y: s * x,
+    "s*y": lambda s, x, y: s * y,
+    "s*(1-x)": lambda s, x, y: s * (1 - x),
+    "s*(1-y)": lambda s, x, y: s * (1 - y),
+}
+
+
+@dataclass(frozen=True)
+class Params(BaseParams):
+    """The recipe's numbers.
+
+    Attributes:
+        slic: arguments of SLIC.
+        channels: node features, of `CHANNELS`.
+        rationale_above: mean intensity above which a superpixel belongs to the rationale.
+        radius: superpixels whose centres are at most so far apart are joined (the image has side
+            1); or
+        neighbours: each superpixel is joined to so many nearest ones.
+    """
+
+    slic: Slic
+    channels: Annotated[tuple[str, ...], Names(tuple(CHANNELS))]
+    rationale_above: Annotated[float, Between(0, 1, excluded=(1,))]
+    radius: Annotated[float, Between(0, 2)] = 0.0
+    neighbours: Annotated[int, Between(0)] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.radius > 0) == (self.neighbours > 0):
+            raise ValueError(
+                "one of radius and neighbours must be above 0, the other left out; "
+                f"got {self.radius} and {self.neighbours}"
+            )
 
 
 def schema(params: Params) -> Schema:

@@ -12,8 +12,9 @@ from scipy import ndimage
 from scipy.spatial.distance import cdist
 
 from graphxai_data.files.raw import Source
-from graphxai_data.generators.mnist75sp_params import Params, Slic
+from graphxai_data.generators.mnist75sp import Params
 from graphxai_data.generators.mnist_images import SIDE, read_digits
+from graphxai_data.generators.regions import Slic
 from graphxai_data.graphs.record import GraphRecord
 
 # Distances that are nearer than this to a bound are compared as exact fractions.

@@ -19,7 +19,6 @@ from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source, has_file, read_member, read_numbers
 from graphxai_data.generators import ogb_files
 from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources, Values
-from graphxai_data.generators.molhiv_proof import Prover as Prover
 from graphxai_data.generators.ogb_files import ATOM_WIDTHS, BOND_WIDTHS
 from graphxai_data.generators.published import PublishedGraphs, RawGraph, rows_to_build, stack
 from graphxai_data.generators.published import check as check

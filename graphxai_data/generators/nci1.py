@@ -10,7 +10,6 @@ from typing import Annotated
 
 from graphxai_data.files.toml import Between
 from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources
-from graphxai_data.generators.nci1_proof import Prover as Prover
 from graphxai_data.generators.published import RawGraph, rows_to_build, stack
 from graphxai_data.generators.published import check as check
 from graphxai_data.generators.tu_files import read_tu, tu_files

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from graphxai_data.files.toml import Between
 from graphxai_data.generators.base import BaseParams
-from graphxai_data.generators.pattern_proof import Prover as Prover
 from graphxai_data.generators.published import RawGraph, stack
 from graphxai_data.graphs.columns import Columns, Ints
 from graphxai_data.graphs.invariants import Findings

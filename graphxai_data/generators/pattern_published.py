@@ -14,7 +14,6 @@ from graphxai_data.generators.pattern import class_names as class_names
 from graphxai_data.generators.pattern import node_values as node_values
 from graphxai_data.generators.pattern import schema as schema
 from graphxai_data.generators.pattern_file import read_lists, tensor_of
-from graphxai_data.generators.pattern_published_proof import Prover as Prover
 from graphxai_data.generators.published import RawGraph, rows_to_build, stack
 from graphxai_data.generators.published import check as check
 from graphxai_data.graphs.columns import Columns, Ints

@@ -1,10 +1,13 @@
 """The superpixels of many images: sizes, centres, and which of them are near each other."""
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.files.toml import Between, Checked
 from graphxai_data.generators.mnist_images import SIDE
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 
@@ -13,6 +16,33 @@ Bytes = npt.NDArray[np.uint8]
 
 # Distances of all pairs of superpixels are in memory for so many graphs at once.
 _GRAPHS_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class Slic(Checked):
+    """Arguments of SLIC, named as in scikit-image; sizes of segments as in scikit-image <= 0.15.
+
+    Since 0.16 `min_size_factor` and `max_size_factor` count in pixels per cluster; before, and in
+    the published MNIST-75sp, in pixels per requested segment.
+
+    Attributes:
+        most_segments: request fewer segments until at most so many result.
+        n_segments: how many to request first.
+    """
+
+    most_segments: Annotated[int, Between(2, 256)]
+    n_segments: Annotated[int, Between(1, 784)]
+    compactness: Annotated[float, Between(0, 1e6, excluded=(0,))]
+    max_num_iter: Annotated[int, Between(1, 1000)]
+    min_size_factor: Annotated[float, Between(0, 1)]
+    max_size_factor: Annotated[float, Between(1, 1000)]
+
+    def sizes(self, requested: int, pixels: int) -> tuple[int, int]:
+        """Return the size below which segments are merged, and the size at which they are cut."""
+        return (
+            int(self.min_size_factor * pixels / requested),
+            int(self.max_size_factor * pixels / requested),
+        )
 
 
 class Regions:

@@ -16,9 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.files.jit import compiled
-from graphxai_data.generators.mnist75sp_params import Slic
-
-Bytes = npt.NDArray[np.uint8]
+from graphxai_data.generators.regions import Bytes, Slic
 
 
 class Grid(NamedTuple):

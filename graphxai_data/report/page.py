@@ -30,6 +30,7 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.evaluation.tables import explanation_cells
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import local_path
+from graphxai_data.generators import prover_class
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.progress import Progress, no_progress
@@ -114,7 +115,7 @@ def _verified(folder: Path, manifest: Manifest) -> str:
             f"{words}. Labels were not proven, since the files they come from are not on this "
             "machine."
         )
-    prover = manifest.load_recipe().module.Prover
+    prover = prover_class(manifest.load_recipe().generator)
     proven = min(manifest.graphs, getattr(prover, "sample", manifest.graphs))
     no_rationale = manifest.statistics["rationale_nodes_mean"] is None
     what = "label" if no_rationale else "label and the rationale"

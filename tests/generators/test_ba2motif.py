@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from graphxai_data.building.plan import make_plan
 from graphxai_data.generators import ba2motif
 from graphxai_data.generators.ba2motif import MOTIFS, Params
+from graphxai_data.generators.ba2motif_proof import Prover
 from graphxai_data.graphs.columns import unpack
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import GraphRecord, Plan
@@ -64,7 +65,7 @@ def test_check_and_proof_find_no_problems(name: str) -> None:
     assert check_columns(columns, ba2motif.schema(recipe.params)) == []
     assert ba2motif.check(recipe.params, columns) == []
     for record in _records(name, 60, seed=3):
-        assert ba2motif.Prover(recipe.params).problems(record) == []
+        assert Prover(recipe.params).problems(record) == []
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -200,7 +201,7 @@ def _changed(record: GraphRecord, **changes: object) -> GraphRecord:
 
 
 def test_the_proof_notices_a_wrong_label_mask_or_feature() -> None:
-    prover = ba2motif.Prover(Recipe.load("ba2motif").params)
+    prover = Prover(Recipe.load("ba2motif").params)
     record = _records("ba2motif", 1)[0]
     assert prover.problems(record) == []
     shifted = np.roll(record.node_mask, 1)

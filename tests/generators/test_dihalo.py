@@ -18,6 +18,7 @@ from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.generators import dihalo, dihalo_graft
+from graphxai_data.generators.dihalo_proof import Prover
 from graphxai_data.graphs.columns import unpack
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import GraphRecord
@@ -48,7 +49,7 @@ def test_invariants_and_proof_hold_for_a_seed_that_is_not_the_reference(name: st
     columns = _columns(name, 90, seed=5)
     assert check_columns(columns, dihalo.schema(recipe.params)) == []
     assert dihalo.check(recipe.params, columns) == []
-    prover = dihalo.Prover(recipe.params)
+    prover = Prover(recipe.params)
     for record in _records(name, 90, seed=5):
         assert prover.problems(record) == []
 
@@ -176,8 +177,8 @@ def test_features_are_those_that_rdkit_gives() -> None:
             assert str(molecule.GetBondBetweenAtoms(*ends).GetBondType()) == names[kind.argmax()]
 
 
-def _prover() -> dihalo.Prover:
-    return dihalo.Prover(Recipe.load("dihalo").params)
+def _prover() -> Prover:
+    return Prover(Recipe.load("dihalo").params)
 
 
 def _with_meta(record: GraphRecord, **changes: object) -> GraphRecord:

@@ -15,6 +15,7 @@ from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators import mnist75sp
+from graphxai_data.generators.mnist75sp_proof import Prover
 from graphxai_data.generators.mnist_images import read_digits
 from graphxai_data.graphs.columns import Columns, unpack
 from graphxai_data.graphs.record import GraphRecord, Plan
@@ -243,7 +244,7 @@ def test_the_proof_finds_every_kind_of_error(name: str) -> None:
     record, another = records[0], records[1]
 
     def problems(**changes: object) -> str:
-        prover = mnist75sp.Prover(recipe.params, find_sources(recipe))
+        prover = Prover(recipe.params, find_sources(recipe))
         meta = {**record.meta, **changes.pop("meta", {})}
         return " ".join(prover.problems(replace(record, meta=meta, **changes)))
 
@@ -257,7 +258,7 @@ def test_the_proof_finds_every_kind_of_error(name: str) -> None:
     assert "the rationale is not" in problems(node_mask=~record.node_mask)
     fewer = record.edge_index[:, 1:]
     assert "the edges are not" in problems(edge_index=fewer)
-    prover = mnist75sp.Prover(recipe.params, find_sources(recipe))
+    prover = Prover(recipe.params, find_sources(recipe))
     prover.problems(record)
     assert "is in two graphs" in prover.problems(record)[0]
 

@@ -17,7 +17,8 @@ from graphxai_data import GraphXAIDataset, build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
-from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS, Prover
+from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS
+from graphxai_data.generators.molhiv_proof import Prover
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.metrics import roc_auc
 from graphxai_data.training.train import train

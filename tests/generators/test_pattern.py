@@ -9,7 +9,8 @@ from graphxai_data import GraphXAIDataset, Pattern, build
 from graphxai_data.building.plan import make_plan
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
-from graphxai_data.generators.pattern import Params, Prover, check, generate, schema
+from graphxai_data.generators.pattern import Params, check, generate, schema
+from graphxai_data.generators.pattern_proof import Prover
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.recipe import Recipe

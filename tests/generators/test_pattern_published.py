@@ -13,7 +13,7 @@ from graphxai_data import GraphXAIDataset, build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
-from graphxai_data.generators.pattern_published import Prover
+from graphxai_data.generators.pattern_published_proof import Prover
 from graphxai_data.graphs.shards import ShardReader
 
 Lists = list[list[dict[str, Any]]]

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from skimage.util import regular_grid
 
-from graphxai_data.generators.mnist75sp_params import Slic
 from graphxai_data.generators.mnist75sp_proof import slic_superpixels
 from graphxai_data.generators.mnist_images import read_digits
+from graphxai_data.generators.regions import Slic
 from graphxai_data.generators.superpixels import Grid, superpixels
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
