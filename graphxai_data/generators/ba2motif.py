@@ -6,7 +6,6 @@ numbers of nodes and edges. The `colour` features and the twins belong to `ba2mo
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import permutations
 from math import ceil, prod
 from typing import Annotated, Literal
@@ -41,7 +40,6 @@ class Params(BaseParams):
 
     Attributes:
         motifs: the two motifs; with degree features, their position is the class.
-        base_nodes_min: smallest base graph.
         base_nodes_mean: exact expectation of the base's size, which is spread evenly around it.
         features: "degree": one-hot degrees, class = motif. "colour": two colours, drawn for each
             base node and once for the whole motif; class = motif XOR colour of the motif.
@@ -296,31 +294,19 @@ def _both_directions_sorted(owner: Ints, u: Ints, v: Ints, nodes: int) -> tuple[
 
 
 def _recognise_motifs(params: Params, columns: Columns) -> Ints:
-    """Return which motif [g] the five marked nodes form, or -1; looked up among all 2^10 graphs."""
+    """Return which motif [g] the five marked nodes form, in whatever order, or -1."""
     mask = columns["node_mask"].astype(bool)
     source, target = global_edges(columns)
-    marked = mask[source] & mask[target] & (source < target)
-    # The marked nodes of every graph are numbered 0 to 4 in their order.
+    marked = mask[source] & mask[target]
+    # The marked nodes of every graph are numbered 0 to 4. One bit per pair makes a code per graph.
     rank = (np.cumsum(mask) - 1) % MOTIF_NODES
-    bit = _PAIR_BIT[rank[source[marked]], rank[target[marked]]]
+    bit = MOTIF_NODES * rank[source[marked]] + rank[target[marked]]
     owner = graph_of_rows(columns["edge_ptr"])[marked]
-    code = np.bincount(owner, weights=2.0**bit, minlength=len(columns["y"])).astype(np.int64)
+    code = np.bincount(owner, weights=2.0**bit, minlength=len(columns["y"]))
+    orders = np.array(list(permutations(range(MOTIF_NODES))))
     motif = np.full(len(code), -1, np.int64)
     for position, name in enumerate(params.motifs):
-        motif[np.isin(code, sorted(_codes_of(name)))] = position
+        u, v = np.array([*MOTIFS[name], *(edge[::-1] for edge in MOTIFS[name])]).T
+        codes = (2.0 ** (MOTIF_NODES * orders[:, u] + orders[:, v])).sum(axis=1)
+        motif[np.isin(code, codes)] = position
     return motif
-
-
-# Number of each pair of motif nodes, 0 to 9.
-_PAIR_BIT = np.zeros((MOTIF_NODES, MOTIF_NODES), np.int64)
-_PAIR_BIT[np.triu_indices(MOTIF_NODES, 1)] = np.arange(MOTIF_NODES * (MOTIF_NODES - 1) // 2)
-_PAIR_BIT += _PAIR_BIT.T
-
-
-@lru_cache(maxsize=8)
-def _codes_of(motif: str) -> frozenset[int]:
-    """Return the adjacency codes (one bit per node pair) of all renumberings of the motif."""
-    return frozenset(
-        sum(1 << int(_PAIR_BIT[order[u], order[v]]) for u, v in MOTIFS[motif])
-        for order in permutations(range(MOTIF_NODES))
-    )

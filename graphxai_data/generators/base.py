@@ -21,10 +21,6 @@ Rejected = dict[str, dict[str, int]]
 
 @dataclass(frozen=True)
 class BaseParams(Checked):
-    """Base of a generator's `Params`.
-
-    Attributes:
-        graphs: how many graphs the reference build holds.
-    """
+    """Base of a generator's `Params`; `graphs` is the size of the reference build."""
 
     graphs: Annotated[int, Between(1, MAX_GRAPHS)]

@@ -49,7 +49,6 @@ class Params(BaseParams):
         positions: of the two halogens to each other.
         atoms: elements, in the order of the one-hot node features.
         hydrogens: whether hydrogens are nodes.
-        min_heavy_atoms: smallest background.
         matched: every background carries all nine isomers at the same carbon, in one group.
         decoys: every molecule carries two of each halogen; those that do not make the class sit
             on the background, no two of them on one ring.
@@ -68,7 +67,9 @@ class Params(BaseParams):
         needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
         if missing := needed - set(self.atoms):
             raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
-        if unknown := [symbol for symbol in self.atoms if not _is_element(symbol)]:
+        table = Chem.GetPeriodicTable()
+        elements = {table.GetElementSymbol(number) for number in range(1, 119)}
+        if unknown := [symbol for symbol in self.atoms if symbol not in elements]:
             raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
 
     @property
@@ -80,13 +81,6 @@ class Params(BaseParams):
     def group_size(self) -> int:
         """Graphs that share a background."""
         return len(self.classes) if self.matched else 1
-
-
-def _is_element(symbol: str) -> bool:
-    try:
-        return bool(Chem.GetPeriodicTable().GetAtomicNumber(symbol) > 0)
-    except RuntimeError:
-        return False
 
 
 def schema(params: Params) -> Schema:
@@ -249,7 +243,8 @@ def check(params: Params, columns: Columns) -> list[str]:
     findings.require(findings.nodes(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring")
     aromatic = columns["edge_attr"] == BONDS.index("aromatic")
     findings.require(findings.edges(ring_edge & ~aromatic) == 0, "the ring is not aromatic")
-    crossing = mask[source] & ~mask[target] & (x[target] != _hydrogen_id(params))
+    hydrogen = params.atoms.index("H") if "H" in params.atoms else -1
+    crossing = mask[source] & ~mask[target] & (x[target] != hydrogen)
     findings.require(findings.edges(crossing) == 1, "the ring is not attached by exactly one bond")
     if findings.problems:
         return findings.problems  # the position needs a ring with two halogens
@@ -266,7 +261,3 @@ def check(params: Params, columns: Columns) -> list[str]:
         position == names[label % len(names)], "the halogens' position is not the label's"
     )
     return findings.problems
-
-
-def _hydrogen_id(params: Params) -> int:
-    return params.atoms.index("H") if "H" in params.atoms else -1

@@ -29,19 +29,13 @@ def graft(
 ) -> tuple[str, int]:
     """Return the grafted SMILES, and the number of the first of the rationale's atoms in it.
 
-    Args:
-        background: to graft on.
-        halogen: of the class.
-        position: of the class.
-        others: halogens to put on the background as decoys.
-        bond: random word that selects the C-H bond.
-        place: random word that selects the places of the halogens on the ring.
-        words: random words for the decoys: one per atom, and some for their order.
+    The ring has two of `halogen` at `position`; `others` go to the background as decoys. Random
+    words select the C-H `bond` and the `place` of the halogens on the ring; `words` decide on the
+    decoys: one word per atom, and the last ones on their order.
     """
     carbons = [atom for atom, count in enumerate(background.hydrogens) for _ in range(count)]
     attached_to = carbons[bond % len(carbons)]
-    choices = PLACES[position]
-    places = choices[place % len(choices)]
+    places = PLACES[position][place % len(PLACES[position])]
     branches = {attached_to: _ring(halogen, places, free_ring_closure(background.smiles))}
     if others:
         free = _decoy_atoms(background, attached_to, words)[: len(others)]
@@ -66,9 +60,8 @@ def _decoy_atoms(background: Background, attached_to: int, words: Words) -> list
     molecule = Chem.MolFromSmiles(background.smiles)  # must outlive its ring information
     rings = molecule.GetRingInfo().AtomRings()
     candidates = [a for a, h in enumerate(background.hydrogens) if h and a != attached_to]
-    keys = words[: len(candidates)]
     taken: list[int] = []
-    for i in np.argsort(keys, kind="stable").tolist():
+    for i in np.argsort(words[: len(candidates)], kind="stable").tolist():
         atom = candidates[i]
         if not any(atom in ring and other in ring for ring in rings for other in taken):
             taken.append(atom)

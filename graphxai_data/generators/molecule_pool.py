@@ -26,8 +26,7 @@ class Background(NamedTuple):
 
     Attributes:
         smiles: as written in the pool.
-        hydrogens: for each atom, the number of hydrogens that a graft may replace: those on
-            carbons that are written without brackets.
+        hydrogens: of each atom that a graft may replace: on carbons written without brackets.
     """
 
     smiles: str
@@ -40,7 +39,12 @@ def read_molecules(path: Path) -> list[str]:
     Other columns may follow the SMILES. Either may be gzipped. Empty lines and lines that begin
     with # are ignored.
     """
-    text = _read_text(path)
+    raw = read_bytes(path)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         raise InputError(f"{path}: no molecules in it; expected SMILES, one per line, or CSV")
@@ -64,15 +68,6 @@ def read_molecules(path: Path) -> list[str]:
     return [(row[column].split() or [""])[0] if len(row) > column else "" for row in rows]
 
 
-def _read_text(path: Path) -> str:
-    raw = read_bytes(path)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8") from None
-
-
 def select_backgrounds(
     path: Path,
     count: int,
@@ -81,68 +76,58 @@ def select_backgrounds(
 ) -> tuple[list[Background], dict[str, int]]:
     """Return the first `count` usable, distinct molecules of a pool in random order.
 
-    Args:
-        path: the pool.
-        count: how many are needed.
-        draws: decides the order.
-        reason_against: returns why a molecule cannot be used, or None.
-
-    Returns:
-        The backgrounds, and how many molecules were rejected, by reason.
+    `reason_against` returns why a molecule cannot be used, or None. The second result says how many
+    molecules were rejected, by reason.
     """
     pool = read_molecules(path)
-    backgrounds: list[Background] = []
-    seen: set[str] = set()
+    # By SMILES without stereochemistry, which graphs do not have: enantiomers would put one
+    # background in two groups.
+    backgrounds: dict[str, Background] = {}
     rejected: Counter[str] = Counter()
     with rdBase.BlockLogs():
         for i in draws.permutation(len(pool)).tolist():
             if len(backgrounds) == count:
                 break
-            if len(pool[i]) > _MAX_LETTERS:
-                rejected["too large"] += 1
-                continue
-            molecule: Chem.Mol | None = Chem.MolFromSmiles(pool[i])
-            if molecule is None or molecule.GetNumAtoms() == 0:
-                rejected["SMILES does not parse"] += 1
-                continue
-            atoms = atoms_of(pool[i])
-            reason = _unusable(molecule, pool[i], atoms)
-            if reason is None:
-                candidate = Background(pool[i], _replaceable_hydrogens(molecule, atoms))
-                reason = reason_against(molecule, candidate)
-            # Graphs have no stereochemistry: enantiomers would put one background in two groups.
-            canonical = Chem.MolToSmiles(molecule, isomericSmiles=False)
-            if reason is None and canonical in seen:
-                reason = "the same molecule as another"
-            if reason is not None:
-                rejected[reason] += 1
-                continue
-            seen.add(canonical)
-            backgrounds.append(candidate)
+            candidate = _candidate(pool[i], reason_against)
+            if isinstance(candidate, str):
+                rejected[candidate] += 1
+            elif candidate[0] in backgrounds:
+                rejected["the same molecule as another"] += 1
+            else:
+                backgrounds[candidate[0]] = candidate[1]
     if (usable := len(backgrounds)) < count:
         why = ", ".join(f"{number} {reason}" for reason, number in rejected.most_common())
         raise InputError(
             f"{path}: {usable} usable backgrounds, {count} needed: {count - usable} more"
             + (f" (rejected: {why})" if why else "")
         )
-    return backgrounds, dict(sorted(rejected.items()))
+    return list(backgrounds.values()), dict(sorted(rejected.items()))
 
 
-def _unusable(molecule: Chem.Mol, smiles: str, atoms: list[str]) -> str | None:
-    """Return why nothing can be grafted on this SMILES, whatever the recipe, or None."""
+def _candidate(
+    smiles: str, reason_against: Callable[[Chem.Mol, Background], str | None]
+) -> tuple[str, Background] | str:
+    """Return the canonical SMILES of a molecule and its background, or why it is rejected."""
+    if len(smiles) > _MAX_LETTERS:
+        return "too large"
+    molecule: Chem.Mol | None = Chem.MolFromSmiles(smiles)
+    if molecule is None or molecule.GetNumAtoms() == 0:
+        return "SMILES does not parse"
     if "." in smiles:
         return "more than one fragment"
+    atoms = atoms_of(smiles)
     if len(atoms) != molecule.GetNumAtoms():
         return "has atoms that are not simple elements, or hydrogens written as atoms"
     if _UNUSUAL.search(smiles):
         return "has isotopes, or bonds that are not single, double, triple or aromatic"
     if not free_ring_closure(smiles):
         return "has no ring-closure number left"
-    return "too large" if len(atoms) > MAX_ATOMS // 4 else None
-
-
-def _replaceable_hydrogens(molecule: Chem.Mol, atoms: list[str]) -> tuple[int, ...]:
-    return tuple(
-        molecule.GetAtomWithIdx(i).GetTotalNumHs() if text in ("C", "c") else 0
-        for i, text in enumerate(atoms)
+    if len(atoms) > MAX_ATOMS // 4:
+        return "too large"
+    hydrogens = tuple(
+        atom.GetTotalNumHs() if text in ("C", "c") else 0
+        for atom, text in zip(molecule.GetAtoms(), atoms, strict=True)
     )
+    background = Background(smiles, hydrogens)
+    reason = reason_against(molecule, background)
+    return reason or (Chem.MolToSmiles(molecule, isomericSmiles=False), background)

@@ -17,14 +17,9 @@ def atoms_of(smiles: str) -> list[str]:
 
 
 def insert_branches(smiles: str, branches: Mapping[int, str]) -> tuple[str, dict[int, int]]:
-    """Write branches after atoms.
+    """Return the SMILES with branches after atoms, and where each branch's first atom is in it.
 
-    Args:
-        smiles: the molecule.
-        branches: text such as "F" or "-c1ccccc1", by the number of the atom.
-
-    Returns:
-        The new SMILES, and for each branch the number of its first atom in it.
+    A branch is text such as "F" or "-c1ccccc1", by the number of the atom that carries it.
     """
     pieces: list[str] = []
     first_atom: dict[int, int] = {}
@@ -42,7 +37,5 @@ def insert_branches(smiles: str, branches: Mapping[int, str]) -> tuple[str, dict
 
 def free_ring_closure(smiles: str) -> str:
     """Return a ring-closure number that the SMILES does not use, or "" if it uses all."""
-    for digit in "123456789":
-        if digit not in smiles:
-            return digit
-    return next((f"%{n}" for n in range(10, 100) if f"%{n}" not in smiles), "")
+    numbers = [*"123456789", *(f"%{number}" for number in range(10, 100))]
+    return next((number for number in numbers if number not in smiles), "")
