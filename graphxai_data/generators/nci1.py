@@ -10,11 +10,12 @@ from typing import Annotated
 
 from graphxai_data.files.toml import Between
 from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources
-from graphxai_data.generators.published import RawGraph, rows_to_build, stack
+from graphxai_data.generators.published import RawGraph, rows_to_build
 from graphxai_data.generators.published import check as check
+from graphxai_data.generators.published import generate as generate
 from graphxai_data.generators.tu_files import read_tu, tu_files
-from graphxai_data.graphs.columns import Columns, Ints
-from graphxai_data.graphs.record import Feature, Plan, Schema
+from graphxai_data.graphs.columns import Ints
+from graphxai_data.graphs.record import Feature, Schema
 from graphxai_data.graphs.splits import assign_splits
 from graphxai_data.seeds import Draws
 
@@ -26,11 +27,7 @@ GIVEN = True
 
 @dataclass(frozen=True)
 class Params(BaseParams):
-    """The recipe's numbers.
-
-    Attributes:
-        atom_types: kinds of nodes in the files.
-    """
+    """The recipe's numbers; `atom_types` are the kinds of nodes in the files."""
 
     atom_types: Annotated[int, Between(1, 256)]
 
@@ -66,8 +63,3 @@ def read(
     """Return atoms and bonds of each graph; none is rejected."""
     graphs = read_tu(sources["nci1"], FILES, CLASSES, params.atom_types)
     return graphs.take(group), {"nci1": {}}
-
-
-def generate(params: Params, plan: Plan, seed: int) -> Columns:
-    """Return the planned graphs as they are in the files, their edges sorted."""
-    return stack(plan, plan.raw or [])

@@ -31,12 +31,9 @@ class Params(BaseParams):
     Attributes:
         patterns: how many patterns there are; graph i has pattern i modulo this.
         communities: number of blocks of the background.
-        size_min: smallest block, and smallest pattern.
-        size_max: largest block, and largest pattern.
-        inside: probability of an edge within a block.
-        across: probability of an edge between blocks.
-        pattern_inside: probability of an edge within a pattern.
-        pattern_across: probability of an edge between pattern and background.
+        size_min: smallest block, and smallest pattern; `size_max` is the largest.
+        inside: probability of an edge within a block, `across` of one between blocks.
+        pattern_inside: the same within a pattern, `pattern_across` from it to the background.
         kinds: values of the node feature, all equally probable.
     """
 

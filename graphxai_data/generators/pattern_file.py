@@ -44,11 +44,7 @@ def read_lists(source: Source) -> list[list[Any]]:
 def tensor_of(graph: Any, key: str, kinds: str, where: str) -> npt.NDArray[Any]:
     """Return a tensor of a graph as an array; only plain tensors are accepted.
 
-    Args:
-        graph: of the file.
-        key: of the tensor.
-        kinds: accepted types of numbers, as in NumPy's `dtype.kind`.
-        where: named in errors.
+    Its `dtype.kind` must be one of the letters in `kinds`.
     """
     import torch
 

@@ -14,10 +14,11 @@ from graphxai_data.generators.pattern import class_names as class_names
 from graphxai_data.generators.pattern import node_values as node_values
 from graphxai_data.generators.pattern import schema as schema
 from graphxai_data.generators.pattern_file import read_lists, tensor_of
-from graphxai_data.generators.published import RawGraph, rows_to_build, stack
+from graphxai_data.generators.published import RawGraph, edge_order, rows_to_build
 from graphxai_data.generators.published import check as check
-from graphxai_data.graphs.columns import Columns, Ints
-from graphxai_data.graphs.record import SPLIT_NAMES, Plan
+from graphxai_data.generators.published import generate as generate
+from graphxai_data.graphs.columns import Ints
+from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.seeds import Draws
 
 SOURCES: dict[str, tuple[str, ...]] = {"pattern": ()}
@@ -26,11 +27,7 @@ GIVEN = True
 
 @dataclass(frozen=True)
 class Params(BaseParams):
-    """The recipe's numbers.
-
-    Attributes:
-        kinds: values of the node feature.
-    """
+    """The recipe's numbers; `kinds` are the values of the node feature."""
 
     kinds: Annotated[int, Between(1, 256)]
 
@@ -56,11 +53,6 @@ def read(
     return graphs, {"pattern": {}}
 
 
-def generate(params: Params, plan: Plan, seed: int) -> Columns:
-    """Return the planned graphs as they are in the file, their edges sorted."""
-    return stack(plan, plan.raw or [])
-
-
 def _graph(params: Params, stored: Any, where: str) -> RawGraph:
     """Return one graph of the file, checked."""
     x, label = (tensor_of(stored, key, "biuf", where) for key in ("x", "y"))
@@ -77,12 +69,12 @@ def _graph(params: Params, stored: Any, where: str) -> RawGraph:
         raise InputError(
             f"{where}: edge_index: {edges.min()} to {edges.max()}, expected 0 to {len(x) - 1}"
         )
-    edges = edges[:, np.lexsort(edges[::-1])].astype(np.int64)
-    if (edges[0] == edges[1]).any():
-        raise InputError(f"{where}: edge_index: a self-loop, expected none")
-    if (np.diff(edges[0] * len(x) + edges[1]) == 0).any():
-        raise InputError(f"{where}: edge_index: an edge occurs twice")
-    if not np.array_equal(edges[:, np.lexsort(edges)][::-1], edges):
-        raise InputError(f"{where}: edge_index: an edge without its reverse")
+    edges = edges.astype(np.int64)
+
+    def refuse(edge: int, reason: str) -> None:
+        source, target = edges[:, edge]
+        raise InputError(f"{where}: edge_index: column {edge}: {source}, {target} {reason}")
+
+    ordered = edges[:, edge_order(edges, len(x), refuse)]
     kind = x.argmax(axis=1).astype(np.uint8)
-    return RawGraph(kind, edges, node_y=label.astype(np.uint8))
+    return RawGraph(kind, ordered, node_y=label.astype(np.uint8))

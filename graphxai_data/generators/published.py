@@ -1,6 +1,6 @@
 """Published graphs: which of them a build takes, and how they become columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -36,10 +36,7 @@ class RawGraph(NamedTuple):
 class PublishedGraphs:
     """All graphs of a source, concatenated; `x`, `edge_index` and `edge_attr` as in `RawGraph`.
 
-    Attributes:
-        label: [g] class.
-        node_ptr: [g+1] where the nodes of each graph begin and end.
-        edge_ptr: [g+1] where the edges of each graph begin and end.
+    `label` is [g]; `node_ptr` and `edge_ptr` [g+1] say where the rows of each graph begin and end.
     """
 
     label: Ints
@@ -62,11 +59,7 @@ class PublishedGraphs:
 def read_ids(path: Path, name: str, widths: tuple[int, ...], first: int = 0) -> Values:
     """Return the class ids [lines, columns] in a file of a source, as numbers from 0.
 
-    Args:
-        path: the folder or archive.
-        name: of the file.
-        widths: how many classes each column has.
-        first: number of the first class in the file.
+    `widths` says how many classes each column has; their numbers begin with `first` in the file.
     """
     ids = read_numbers(path, name, len(widths)) - first
     # Read as unsigned, a negative number is larger than any width.
@@ -83,17 +76,38 @@ def read_ids(path: Path, name: str, widths: tuple[int, ...], first: int = 0) -> 
 def rows_to_build(source: Source, strata: Ints, graphs: int, stream: str) -> Ints:
     """Return the rows of a build of so many graphs, sorted; the same ones for every seed.
 
-    Args:
-        source: named in the error if it has too few graphs.
-        strata: [g] what to keep in proportion, for all graphs of the source.
-        graphs: how many to take.
-        stream: name of the random stream that selects them.
+    `strata` [g] is what to keep in proportion, `stream` names the random stream that selects.
     """
     if graphs > len(strata):
-        raise InputError(
-            f"{source.path}: {len(strata)} graphs, {graphs} asked for; ask for no more"
-        )
+        count = len(strata)
+        raise InputError(f"{source.path}: {count} graphs, {graphs} asked for; ask for no more")
     return np.sort(stratified_order(strata, rng_for(0, stream))[:graphs])
+
+
+def edge_order(edges: Ints, nodes: int, refuse: Callable[[int, str], object]) -> Ints:
+    """Return the order [m] of `edges` [2, m] by source and target.
+
+    `refuse(edge, reason)` raises the error if an edge is a self-loop, occurs twice or lacks its
+    reverse.
+    """
+    source, target = edges
+    code, reverse = source * nodes + target, target * nodes + source
+    order = np.argsort(code, kind="stable")
+    again = np.zeros(len(code), bool)
+    again[order[1:]] = np.diff(code[order]) == 0
+    for wrong, reason in (
+        (source == target, "is a self-loop"),
+        (again, "is there twice"),
+        (~np.isin(reverse, code), "lacks its reverse"),
+    ):
+        if wrong.any():
+            refuse(int(np.argmax(wrong)), reason)
+    return order
+
+
+def generate(params: object, plan: Plan, seed: int) -> Columns:
+    """Return the planned graphs, which are in `plan.raw`."""
+    return stack(plan, plan.raw or [])
 
 
 def stack(plan: Plan, graphs: Sequence[RawGraph]) -> Columns:

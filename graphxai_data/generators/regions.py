@@ -37,13 +37,6 @@ class Slic(Checked):
     min_size_factor: Annotated[float, Between(0, 1)]
     max_size_factor: Annotated[float, Between(1, 1000)]
 
-    def sizes(self, requested: int, pixels: int) -> tuple[int, int]:
-        """Return the size below which segments are merged, and the size at which they are cut."""
-        return (
-            int(self.min_size_factor * pixels / requested),
-            int(self.max_size_factor * pixels / requested),
-        )
-
 
 class Regions:
     """The N superpixels of g images, one image after the other.
@@ -77,9 +70,8 @@ class Regions:
     def _sum(self, values: npt.NDArray[np.generic]) -> Floats:
         """Return the sum [N] of whole numbers over each superpixel; exact in float64."""
         weights = np.broadcast_to(values, self._owner.shape).ravel()
-        count = int(self._ptr[-1])
-        sums: Floats = np.bincount(self._owner.ravel(), weights, minlength=count).astype(float)
-        return sums
+        sums = np.bincount(self._owner.ravel(), weights, minlength=self._ptr[-1])
+        return sums.astype(np.float64, copy=False)
 
     def edges(self, radius: float, neighbours: int) -> Columns:
         """Return `edge_index` and `edge_ptr`: near centres joined in both directions, sorted."""

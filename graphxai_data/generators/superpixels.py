@@ -22,10 +22,8 @@ from graphxai_data.generators.regions import Bytes, Slic
 class Grid(NamedTuple):
     """The grid of initial clusters: what `skimage.util.regular_grid` gives for a 2-D image.
 
-    Attributes:
-        start: row and column of the first cluster.
-        step: distance of neighbouring clusters.
-        reach: how far from its middle a cluster takes pixels; from the number of clusters.
+    The first cluster is in row and column `start`, the next ones `step` further. A cluster takes
+    pixels within `reach` of its middle.
     """
 
     start: int
@@ -54,13 +52,16 @@ def superpixels(images: Bytes, slic: Slic) -> tuple[Bytes, npt.NDArray[np.int64]
     shape = images.shape[1:]
     colours = _rescaled(images) * (1.0 / slic.compactness)
     clusters = np.zeros(images.shape, np.int64)
+    factors = slic.min_size_factor, slic.max_size_factor
     grid, sizes = None, None
     for requested in range(slic.n_segments, 0, -1):
         todo = np.flatnonzero(counts > slic.most_segments)
         if not len(todo):
             break
         before = grid, sizes
-        grid, sizes = Grid.for_segments(requested, shape), slic.sizes(requested, math.prod(shape))
+        grid = Grid.for_segments(requested, shape)
+        # the size below which segments are merged, and the size at which they are cut
+        sizes = [int(factor * math.prod(shape) / requested) for factor in factors]
         if grid != before[0]:
             centres = grid.centres(shape)
             _cluster(colours, todo, centres, grid.step, grid.reach, slic.max_num_iter, clusters)

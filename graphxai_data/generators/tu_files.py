@@ -8,11 +8,10 @@ Nodes, graphs and kinds of nodes are numbered from 1, classes from 0.
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source, read_numbers
-from graphxai_data.generators.published import PublishedGraphs, read_ids
+from graphxai_data.generators.published import PublishedGraphs, edge_order, read_ids
 from graphxai_data.graphs.columns import Ints, pointers
 
 SUFFIXES = ("A", "graph_indicator", "graph_labels", "node_labels")
@@ -25,16 +24,9 @@ def tu_files(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def read_tu(source: Source, name: str, classes: int, kinds: int) -> PublishedGraphs:
-    """Return the graphs of a folder or zip archive.
+    """Return the graphs of a folder or zip archive; an `InputError` says which line is wrong.
 
-    Args:
-        source: the folder or archive.
-        name: of the dataset.
-        classes: how many classes graphs may have.
-        kinds: how many kinds of nodes there may be.
-
-    Raises:
-        InputError: says which line of which file is wrong.
+    Graphs may have so many `classes`, and nodes so many `kinds`.
     """
     edges = read_numbers(source.path, f"{name}_A.txt", 2)
     indicator = read_numbers(source.path, f"{name}_graph_indicator.txt", 1)[:, 0]
@@ -64,7 +56,8 @@ def read_tu(source: Source, name: str, classes: int, kinds: int) -> PublishedGra
             f"{where}_graph_indicator.txt: no node of graph {int(np.argmin(sizes)) + 1}, expected "
             f"some for each of the {len(label)} graphs of {name}_graph_labels.txt"
         )
-    source_node, target_node = edges[_sorted_edges(edges, indicator, f"{where}_A.txt")].T - 1
+    order = _edge_order(edges, indicator, f"{where}_A.txt")
+    source_node, target_node = edges[order].T - 1
     node_ptr = pointers(sizes)
     graph = indicator[source_node] - 1
     local = np.stack([source_node, target_node]) - node_ptr[graph]
@@ -72,30 +65,19 @@ def read_tu(source: Source, name: str, classes: int, kinds: int) -> PublishedGra
     return PublishedGraphs(label, node_ptr, edge_ptr, kind, local)
 
 
-def _sorted_edges(edges: Ints, indicator: Ints, where: str) -> Ints:
-    """Return the order [m] of edges by source and target.
+def _edge_order(edges: Ints, indicator: Ints, where: str) -> Ints:
+    """Return the order [m] of `edges` [m, 2], or raise an error about the first wrong one."""
 
-    Raises:
-        InputError: an edge leaves its graph, is a self-loop, occurs twice or lacks its reverse.
-    """
+    def refuse(edge: int, reason: str) -> None:
+        source, target = edges[edge]
+        raise InputError(f"{where}: line {edge + 1}: {source}, {target} {reason}")
 
-    def refuse(wrong: npt.NDArray[np.bool_], what: str) -> None:
-        if wrong.any():
-            line = int(np.argmax(wrong))
-            raise InputError(f"{where}: line {line + 1}: {edges[line, 0]}, {edges[line, 1]} {what}")
-
-    outside = (edges.min(axis=1) < 1) | (edges.max(axis=1) > len(indicator))
-    refuse(outside, f"are not both nodes: expected numbers from 1 to {len(indicator)}")
-    refuse(np.diff(indicator[edges - 1], axis=1)[:, 0] != 0, "joins nodes of two graphs")
-    refuse(edges[:, 0] == edges[:, 1], "is a self-loop")
-    nodes = len(indicator) + 1
-    code, back = edges[:, 0] * nodes + edges[:, 1], edges[:, 1] * nodes + edges[:, 0]
-    order = np.argsort(code)
-    ordered = code[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        again = np.ones(len(code), bool)
-        again[np.unique(code, return_index=True)[1]] = False
-        refuse(again, "is there twice")
-    if not np.array_equal(np.sort(back), ordered):
-        refuse(~np.isin(back, code), "lacks its reverse")
-    return order
+    nodes = len(indicator)
+    outside = (edges.min(axis=1) < 1) | (edges.max(axis=1) > nodes)
+    if outside.any():
+        reason = f"are not both nodes: expected numbers from 1 to {nodes}"
+        refuse(int(np.argmax(outside)), reason)
+    across = np.diff(indicator[edges - 1], axis=1)[:, 0] != 0
+    if across.any():
+        refuse(int(np.argmax(across)), "joins nodes of two graphs")
+    return edge_order(edges.T, nodes + 1, refuse)

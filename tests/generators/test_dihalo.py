@@ -404,6 +404,16 @@ def test_decoys_are_exchangeable() -> None:
     assert abs(shares[0] - shares[1]) < 4 * np.sqrt(2 * 0.25 / 600)
 
 
+def test_a_recipe_of_one_halogen_builds_without_decoys(tmp_path: Path, recipe_file: object) -> None:
+    path = recipe_file(('["Cl", "F", "Br"]', '["Cl"]'), name="dihalo-decoy")
+    build(path, root=tmp_path, graphs=9, engine="serial", rings=False)
+    folder = tmp_path / "dihalo-decoy" / "seed-0"
+    assert verify(folder) == []
+    for record in ShardReader(folder / "shard-00000.h5"):
+        atoms = Chem.MolFromSmiles(record.meta["smiles"]).GetAtoms()
+        assert [atom.GetSymbol() for atom in atoms if atom.GetSymbol() in HALOGENS] == ["Cl", "Cl"]
+
+
 def test_the_picture_shows_every_class_whatever_the_shards(tmp_path: Path) -> None:
     build("dihalo", root=tmp_path, graphs=18, shard_size=2, engine="serial")
     picture = (tmp_path / "dihalo/seed-0/classes.svg").read_text()
