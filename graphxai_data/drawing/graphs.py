@@ -37,10 +37,8 @@ class Drawing(Figure):
 def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
     """Draw the rationale of a graph, if it is known, and next to it scores of nodes, if given.
 
-    Args:
-        data: a PyG `Data`, with `smiles` for a molecule or `segments` for superpixels.
-        scores: [n] of nodes, or None.
-        title: above the scores.
+    `data` is a PyG `Data`, with `smiles` for a molecule or `segments` for superpixels; `scores` is
+    [n] or None, and `title` goes above them.
     """
     truth, name = _highlighted(data)
     panels: list[tuple[str, Any]] = [] if scores is not None and truth is None else [(name, None)]

@@ -53,14 +53,10 @@ def sketch(
     smiles_atom: npt.NDArray[Any] | None = None,
     with_svg: bool = False,
 ) -> Sketch:
-    """Lay out a graph.
+    """Return the layout of a graph with `edge_index` [2, m], one direction of every edge or both.
 
-    Args:
-        edge_index: [2, m] one direction of every edge, or both.
-        nodes: how many there are.
-        smiles: of a molecule.
-        smiles_atom: [n] the atom of the SMILES for each node, hydrogens last; None: in order.
-        with_svg: also have RDKit draw a molecule.
+    A molecule has a SMILES; `smiles_atom` [n] says which of its atoms each node is, hydrogens last,
+    and None that they are in order. `with_svg` has RDKit draw it as well.
     """
     ends = np.sort(np.asarray(edge_index, np.int64), axis=0)
     edges = np.unique(ends[:, ends[0] < ends[1]].T.reshape(-1, 2), axis=0)
@@ -92,10 +88,11 @@ def stress_layout(edges: Ints, nodes: int) -> Points:
     # The sign of an eigenvector is arbitrary: make its largest entry positive.
     largest = np.abs(places).argmax(axis=0)
     places *= np.where(places[largest, [0, 1]] < 0, -1.0, 1.0)
-    places += _nudges(nodes)  # separates nodes that classical scaling puts in one place
+    # Points on a spiral by the golden angle separate nodes that would be in one place.
+    turn = np.arange(nodes) * 2.399963
+    places += 0.01 * (1 + np.arange(nodes)[:, None]) * np.stack([np.cos(turn), np.sin(turn)], 1)
     weight = np.where(np.eye(nodes, dtype=bool), 0.0, 1.0 / np.maximum(squared, 1.0))
-    laplacian = np.diag(weight.sum(axis=1)) - weight
-    inverse = np.linalg.pinv(laplacian)
+    inverse = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight)  # of the Laplacian
     for _ in range(_STEPS):
         apart = places[:, None, :] - places[None, :, :]
         distance = np.maximum(np.sqrt((apart**2).sum(axis=2)), 1e-9)
@@ -104,12 +101,6 @@ def stress_layout(edges: Ints, nodes: int) -> Points:
         np.fill_diagonal(pull, -pull.sum(axis=1))
         places = inverse @ (pull @ places)
     return places
-
-
-def _nudges(nodes: int) -> Points:
-    """Return small displacements [n, 2] that all differ: points on a spiral."""
-    turn = np.arange(nodes) * 2.399963  # the golden angle
-    return 0.01 * np.stack([np.cos(turn), np.sin(turn)], axis=1) * (1 + np.arange(nodes)[:, None])
 
 
 def summed_in_groups(counts: Ints, most: int) -> tuple[Ints, int]:
@@ -122,8 +113,7 @@ def _fitted(places: Points) -> Points:
     """Return the places scaled to fill the square."""
     low, high = places.min(axis=0), places.max(axis=0)
     scale = (SIDE - 2 * _MARGIN) / max(float((high - low).max()), 1e-9)
-    fitted: Points = (places - (low + high) / 2) * scale + SIDE / 2
-    return fitted
+    return np.asarray((places - (low + high) / 2) * scale + SIDE / 2)
 
 
 def _molecule(smiles: str, atoms: Ints, edges: Ints, with_svg: bool) -> Sketch | None:

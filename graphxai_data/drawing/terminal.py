@@ -30,12 +30,9 @@ def sparkline(counts: Ints, width: int = 60) -> str:
 
 
 def graph_text(record: GraphRecord, width: int = 76, colours: bool = True) -> Text:
-    """Draw one graph.
+    """Draw one graph, its rationale orange, or without `colours` with a star at its atoms.
 
-    Args:
-        record: the graph.
-        width: characters per line, at most; digits take 56, or 28 if there is less room.
-        colours: paint the rationale orange; without them, its atoms have a star.
+    Lines have at most `width` characters; those of digits have 56, or 28 if there is less room.
     """
     if "segments" in record.meta:
         return _digit(record, 2 if width >= 2 * record.meta["segments"].shape[1] else 1)

@@ -69,21 +69,19 @@ class _PublishedGraphs:
             return read_member(path, f"raw/{name}.csv").decode().rstrip().splitlines()
 
         self._atoms, self._ends, self._bonds = map(lines, ("node-feat", "edge", "edge-feat"))
-        self._last_atom = list(accumulate(int(line) for line in lines("num-node-list")))
-        self._last_bond = list(accumulate(int(line) for line in lines("num-edge-list")))
+        self._first_atom = list(accumulate(map(int, lines("num-node-list")), initial=0))
+        self._first_bond = list(accumulate(map(int, lines("num-edge-list")), initial=0))
 
     def problems(self, record: GraphRecord) -> list[str]:
         """Return in what a molecule differs from its lines."""
-        row = record.group
-        atoms = slice(self._last_atom[row - 1] if row else 0, self._last_atom[row])
-        bonds = slice(self._last_bond[row - 1] if row else 0, self._last_bond[row])
+        atoms = slice(*self._first_atom[record.group : record.group + 2])
+        bonds = slice(*self._first_bond[record.group : record.group + 2])
         problems = []
         if _hot(record.x, (119, 5, 12, 12, 10, 6, 6, 2, 2)) != _numbers(self._atoms[atoms]):
             problems.append("its atoms are not those of the files")
+        ends, kinds = _numbers(self._ends[bonds]), _numbers(self._bonds[bonds])
         expected = {}
-        for (a, b), kind in zip(
-            _numbers(self._ends[bonds]), _numbers(self._bonds[bonds]), strict=True
-        ):
+        for (a, b), kind in zip(ends, kinds, strict=True):
             expected[a, b] = expected[b, a] = kind
         edges = map(tuple, record.edge_index.T.tolist())
         if dict(zip(edges, _hot(record.edge_attr, (5, 6, 2)), strict=True)) != expected:
