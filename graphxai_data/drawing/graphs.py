@@ -40,32 +40,30 @@ def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
     `data` is a PyG `Data`, with `smiles` for a molecule or `segments` for superpixels; `scores` is
     [n] or None, and `title` goes above them.
     """
-    truth, name = _highlighted(data)
-    panels: list[tuple[str, Any]] = [] if scores is not None and truth is None else [(name, None)]
+    painted, name = _highlighted(data)
+    panels: list[tuple[str, Any, Any]] = [(name, painted.astype(float), painted)]
     if scores is not None:
         whole = np.array([0, data.num_nodes])
-        panels.append((title or "scores", checked_scores(as_array(scores), whole, "scores")))
+        values = checked_scores(as_array(scores), whole, "scores")
+        known = [] if name == "graph" else panels
+        panels = [*known, (title or "scores", values, None)]
     with mpl.rc_context(STYLE):
         figure = Drawing(figsize=(3.4 * len(panels), 3.6), layout="constrained")
         grid = figure.subplots(1, len(panels), squeeze=False)
-        for axes, (heading, values) in zip(grid[0], panels, strict=True):
-            if values is None:
-                painted = np.zeros(data.num_nodes, bool) if truth is None else truth
-                draw_graph(axes, data, painted.astype(float), painted)
-            else:
-                draw_graph(axes, data, values, None)
+        for axes, (heading, values, truth) in zip(grid[0], panels, strict=True):
+            draw_graph(axes, data, values, truth)
             axes.set_title(heading)
     return figure
 
 
-def _highlighted(data: Any) -> tuple[npt.NDArray[np.bool_] | None, str]:
-    """Return the nodes to paint, and what they are: the rationale, or classes of nodes."""
+def _highlighted(data: Any) -> tuple[npt.NDArray[np.bool_], str]:
+    """Return the nodes to paint [n], and what they are; "graph": none is to be painted."""
     if (mask := _on_cpu(data, "node_mask")) is not None:
         return mask, "rationale"
     y = _on_cpu(data, "y")
     if y is not None and len(y) == data.num_nodes > 1:
         return y > 0, "nodes of class 1 and above"
-    return None, "graph"
+    return np.zeros(data.num_nodes, bool), "graph"
 
 
 def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:

@@ -29,21 +29,13 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Sketch:
-    """The layout of a graph.
+    """The layout of a graph."""
 
-    Attributes:
-        places: [n, 2] distance from the left and from the top, in a square of `SIDE`.
-        labels: what is written on each node; empty for a dot.
-        edges: [k, 2] every edge once.
-        orders: [k] number of lines of an edge: 2 for a double bond.
-        svg: RDKit's own drawing, without frame, if requested.
-    """
-
-    places: Points
-    labels: list[str]
-    edges: Ints
-    orders: npt.NDArray[np.uint8]
-    svg: str = ""
+    places: Points  # [n, 2] distance from the left and from the top, in a square of `SIDE`
+    labels: list[str]  # what is written on each node; empty for a dot
+    edges: Ints  # [k, 2] every edge once
+    orders: npt.NDArray[np.uint8]  # [k] number of lines of an edge: 2 for a double bond
+    svg: str = ""  # RDKit's own drawing, without frame, if requested
 
 
 def sketch(
@@ -90,7 +82,8 @@ def stress_layout(edges: Ints, nodes: int) -> Points:
     places *= np.where(places[largest, [0, 1]] < 0, -1.0, 1.0)
     # Points on a spiral by the golden angle separate nodes that would be in one place.
     turn = np.arange(nodes) * 2.399963
-    places += 0.01 * (1 + np.arange(nodes)[:, None]) * np.stack([np.cos(turn), np.sin(turn)], 1)
+    spiral = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    places += 0.01 * spiral * (1 + np.arange(nodes)[:, None])
     weight = np.where(np.eye(nodes, dtype=bool), 0.0, 1.0 / np.maximum(squared, 1.0))
     inverse = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight)  # of the Laplacian
     for _ in range(_STEPS):

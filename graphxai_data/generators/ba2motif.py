@@ -38,19 +38,16 @@ _LAST = np.uint64(2**64 - 1)
 class Params(BaseParams):
     """The recipe's numbers.
 
-    Attributes:
-        motifs: the two motifs; with degree features, their position is the class.
-        base_nodes_mean: exact expectation of the base's size, which is spread evenly around it.
-        features: "degree": one-hot degrees, class = motif. "colour": two colours, drawn for each
-            base node and once for the whole motif; class = motif XOR colour of the motif.
-        twins: graphs come in groups that differ only in motif (and motif colour).
+    With the features "degree", nodes have one-hot degrees, and the class is the motif. With
+    "colour", they have one of two colours, drawn for each base node and once for the whole motif,
+    and the class is motif XOR colour of the motif.
     """
 
     motifs: Annotated[tuple[str, ...], Names(tuple(MOTIFS), 2, 2)]
     base_nodes_min: Annotated[int, Between(2, 100)]
-    base_nodes_mean: float
+    base_nodes_mean: float  # exact expectation; sizes are spread evenly around it
     features: Literal["degree", "colour"]
-    twins: bool
+    twins: bool  # graphs come in groups that differ only in motif (and motif colour)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -268,11 +265,9 @@ def _edges(
     """Return the slots [g, E] of both ends of every possible edge, and which edges exist."""
     graphs, base_max = parent.shape
     most = max(len(MOTIFS[name]) for name in params.motifs)
-    ends = np.zeros((2, most, 2), np.int64)
-    has = np.zeros((2, most), bool)
-    for i, name in enumerate(params.motifs):
-        ends[i, : len(MOTIFS[name])] = MOTIFS[name]
-        has[i, : len(MOTIFS[name])] = True
+    # A motif with fewer edges than the other is filled up with loops, which do not exist.
+    ends = np.array([[*MOTIFS[n], *[(0, 0)] * (most - len(MOTIFS[n]))] for n in params.motifs])
+    has = ends[:, :, 0] != ends[:, :, 1]
     children = np.broadcast_to(np.arange(1, base_max), (graphs, base_max - 1))
     bridge_base = below(bridge[:, 0], base_nodes)[:, None]
     bridge_motif = base_max + below(bridge[:, 1], MOTIF_NODES)[:, None]

@@ -9,7 +9,7 @@ bond to the ring, so that every graph is a valid molecule.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated
 
 import numpy as np
@@ -42,24 +42,16 @@ _ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
 
 @dataclass(frozen=True)
 class Params(BaseParams):
-    """The recipe's numbers.
-
-    Attributes:
-        halogens: class = (index in this list) * len(positions) + (index in `positions`).
-        positions: of the two halogens to each other.
-        atoms: elements, in the order of the one-hot node features.
-        hydrogens: whether hydrogens are nodes.
-        matched: every background carries all nine isomers at the same carbon, in one group.
-        decoys: every molecule carries two of each halogen; those that do not make the class sit
-            on the background, no two of them on one ring.
-    """
+    """The recipe's numbers; classes are halogens times positions, see `classes`."""
 
     halogens: Annotated[tuple[str, ...], Names(HALOGENS)]
     positions: Annotated[tuple[str, ...], Names(tuple(PLACES))]
-    atoms: Annotated[tuple[str, ...], Names()]
-    hydrogens: bool
-    min_heavy_atoms: Annotated[int, Between(1, 100)]
-    matched: bool
+    atoms: Annotated[tuple[str, ...], Names()]  # in the order of the one-hot node features
+    hydrogens: bool  # whether hydrogens are nodes
+    min_heavy_atoms: Annotated[int, Between(1, 100)]  # of a background
+    matched: bool  # every background carries all nine isomers at the same carbon, in one group
+    # Every molecule carries two of each halogen; those that do not make the class sit on the
+    # background, no two of them on one ring.
     decoys: bool
 
     def __post_init__(self) -> None:
@@ -123,26 +115,23 @@ def read(
     """Return the background of each graph, and how many molecules were rejected and why."""
     groups = int(group[-1]) + 1
     draws = rng_for(seed, "dihalo/backgrounds")
-    backgrounds, rejected = select_backgrounds(
-        sources["zinc"].path, groups, draws, lambda *candidate: _reason_against(params, *candidate)
-    )
+    reason_against = partial(_reason_against, params)
+    backgrounds, rejected = select_backgrounds(sources["zinc"].path, groups, draws, reason_against)
     return [backgrounds[g] for g in group.tolist()], {"zinc": rejected}
 
 
 def generate(params: Params, plan: Plan, seed: int) -> Columns:
     """Return the planned graphs, grafted on the backgrounds in `plan.raw`."""
-    backgrounds: list[Background] = list(plan.raw or ())
+    plan_rows = zip(plan.index.tolist(), plan.label.tolist(), plan.group.tolist(), strict=True)
     records = [
-        _draw(params, background, index, label, group, seed)
-        for background, index, label, group in zip(
-            backgrounds, plan.index.tolist(), plan.label.tolist(), plan.group.tolist(), strict=True
-        )
+        _draw(params, seed, background, *row)
+        for background, row in zip(plan.raw or (), plan_rows, strict=True)
     ]
     return pack(records, schema(params), plan.index, plan.split)
 
 
 def _draw(
-    params: Params, background: Background, index: int, label: int, group: int, seed: int
+    params: Params, seed: int, background: Background, index: int, label: int, group: int
 ) -> GraphRecord:
     # The random words of a background decide in turn on the C-H bond; for each position the places
     # on the ring; the decoys; for each class the order of nodes. So matched molecules of the same

@@ -66,28 +66,24 @@ class Prover:
     ) -> list[str]:
         """Return in what the graph differs from the molecule, or its masks from the rationale."""
         whole = Chem.AddHs(molecule) if self._params.hydrogens else molecule
-        atom_of_node = record.meta["smiles_atom"].astype(int).tolist()
+        atom_of_node = record.meta["smiles_atom"].astype(int)
         if sorted(atom_of_node) != list(range(whole.GetNumAtoms())):
             return ["its nodes are not the atoms of its SMILES"]
         problems = []
         symbols = [self._params.atoms[i] for i in record.x.argmax(axis=1)]
-        if symbols != [whole.GetAtomWithIdx(a).GetSymbol() for a in atom_of_node]:
+        if symbols != [whole.GetAtomWithIdx(a).GetSymbol() for a in atom_of_node.tolist()]:
             problems.append("a node feature is not its element")
-        edges: dict[tuple[int, int], int] = {}
+        ends = atom_of_node[record.edge_index]
         kinds = np.zeros(0, int) if record.edge_attr is None else record.edge_attr.argmax(axis=1)
-        for (u, v), kind in zip(record.edge_index.T.tolist(), kinds.tolist(), strict=True):
-            edges[atom_of_node[u], atom_of_node[v]] = kind
         bonds = {}
         for bond in whole.GetBonds():
-            ends = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-            bonds[ends] = bonds[ends[::-1]] = _BOND_ORDER[str(bond.GetBondType())]
-        if edges != bonds:
+            pair = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+            bonds[pair] = bonds[pair[::-1]] = _BOND_ORDER[str(bond.GetBondType())]
+        if dict(zip(map(tuple, ends.T.tolist()), kinds.tolist(), strict=True)) != bonds:
             problems.append("its edges are not the bonds of its SMILES")
-        if {atom_of_node[node] for node in np.flatnonzero(record.rationale)} != rationale:
+        if set(atom_of_node[record.rationale].tolist()) != rationale:
             problems.append("node_mask is not the di-halo ring")
-        marked = {
-            (atom_of_node[u], atom_of_node[v]) for u, v in record.edge_index[:, record.edge_mask].T
-        }
+        marked = set(map(tuple, ends[:, record.edge_mask].T.tolist()))
         if marked != {e for e in bonds if rationale >= set(e)} or len(marked) != 2 * 8:
             problems.append("edge_mask is not the eight bonds of the di-halo ring")
         return problems

@@ -44,21 +44,14 @@ CHANNELS = {
 
 @dataclass(frozen=True)
 class Params(BaseParams):
-    """The recipe's numbers.
-
-    Attributes:
-        channels: node features, of `CHANNELS`.
-        rationale_above: mean intensity above which a superpixel belongs to the rationale.
-        radius: superpixels whose centres are at most so far apart are joined (the image has side
-            1); or
-        neighbours: each superpixel is joined to so many nearest ones.
-    """
+    """The recipe's numbers; either `radius` or `neighbours` decides which centres are joined."""
 
     slic: Slic
     channels: Annotated[tuple[str, ...], Names(tuple(CHANNELS))]
+    # A superpixel of the rationale has a higher mean intensity.
     rationale_above: Annotated[float, Between(0, 1, excluded=(1,))]
-    radius: Annotated[float, Between(0, 2)] = 0.0
-    neighbours: Annotated[int, Between(0)] = 0
+    radius: Annotated[float, Between(0, 2)] = 0.0  # to all so near; the image has side 1
+    neighbours: Annotated[int, Between(0)] = 0  # each to so many nearest ones
 
     def __post_init__(self) -> None:
         super().__post_init__()

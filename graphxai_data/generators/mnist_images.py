@@ -32,19 +32,12 @@ _MAGIC_NAMES = {0x0803: "images", 0x0801: "labels"}
 
 
 class Digits(NamedTuple):
-    """Images in the order in which builds take them.
+    """Images in the order in which builds take them."""
 
-    Attributes:
-        pixels: [k, 28, 28], 0 is background.
-        label: [k] which digit.
-        image_id: [k] number in MNIST: training images from 0, test images from 60,000.
-        rejected: how many images of the source were rejected, by reason.
-    """
-
-    pixels: npt.NDArray[np.uint8]
-    label: Ints
-    image_id: Ints
-    rejected: dict[str, int]
+    pixels: npt.NDArray[np.uint8]  # [k, 28, 28], 0 is background
+    label: Ints  # [k] which digit
+    image_id: Ints  # [k] number in MNIST: training images from 0, test images from 60,000
+    rejected: dict[str, int]  # how many images of the source, by reason
 
 
 @lru_cache(maxsize=1)

@@ -22,14 +22,10 @@ _UNUSUAL = re.compile(r"\[\d|[~$*<>]")
 
 
 class Background(NamedTuple):
-    """A molecule that something can be grafted onto.
+    """A molecule that something can be grafted onto."""
 
-    Attributes:
-        smiles: as written in the pool.
-        hydrogens: of each atom that a graft may replace: on carbons written without brackets.
-    """
-
-    smiles: str
+    smiles: str  # as written in the pool
+    # Of each atom, those that a graft may replace: on carbons written without brackets.
     hydrogens: tuple[int, ...]
 
 

@@ -26,26 +26,17 @@ CLASSES = 2
 
 @dataclass(frozen=True)
 class Params(BaseParams):
-    """The recipe's numbers.
+    """The recipe's numbers; the four from `inside` on are probabilities of an edge."""
 
-    Attributes:
-        patterns: how many patterns there are; graph i has pattern i modulo this.
-        communities: number of blocks of the background.
-        size_min: smallest block, and smallest pattern; `size_max` is the largest.
-        inside: probability of an edge within a block, `across` of one between blocks.
-        pattern_inside: the same within a pattern, `pattern_across` from it to the background.
-        kinds: values of the node feature, all equally probable.
-    """
-
-    patterns: Annotated[int, Between(1, 10**6)]
-    communities: Annotated[int, Between(1, 100)]
-    size_min: Annotated[int, Between(1, 1000)]
+    patterns: Annotated[int, Between(1, 10**6)]  # graph i has pattern i modulo this
+    communities: Annotated[int, Between(1, 100)]  # blocks of the background
+    size_min: Annotated[int, Between(1, 1000)]  # of a block, and of a pattern
     size_max: Annotated[int, Between(1, 1000)]
-    inside: Annotated[float, Between(0, 1)]
-    across: Annotated[float, Between(0, 1)]
+    inside: Annotated[float, Between(0, 1)]  # a block
+    across: Annotated[float, Between(0, 1)]  # between blocks
     pattern_inside: Annotated[float, Between(0, 1)]
-    pattern_across: Annotated[float, Between(0, 1)]
-    kinds: Annotated[int, Between(1, 256)]
+    pattern_across: Annotated[float, Between(0, 1)]  # between pattern and background
+    kinds: Annotated[int, Between(1, 256)]  # values of the node feature, equally probable
 
     def __post_init__(self) -> None:
         super().__post_init__()

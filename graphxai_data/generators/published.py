@@ -17,19 +17,12 @@ from graphxai_data.seeds import rng_for
 
 
 class RawGraph(NamedTuple):
-    """One graph as shards store it, on its way to a worker.
+    """One graph as shards store it, on its way to a worker."""
 
-    Attributes:
-        x: [n] class ids of nodes, or [n, k] several side by side.
-        edge_index: [2, m] both directions, sorted by source and target.
-        edge_attr: [m, k] class ids of edges, or None.
-        node_y: [n] classes of nodes, or None.
-    """
-
-    x: Values
-    edge_index: Ints
-    edge_attr: Values | None = None
-    node_y: Values | None = None
+    x: Values  # [n] class ids of nodes, or [n, k] several side by side
+    edge_index: Ints  # [2, m] both directions, sorted by source and target
+    edge_attr: Values | None = None  # [m, k] class ids of edges
+    node_y: Values | None = None  # [n] classes of nodes
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,10 @@ class Slic(Checked):
 
     Since 0.16 `min_size_factor` and `max_size_factor` count in pixels per cluster; before, and in
     the published MNIST-75sp, in pixels per requested segment.
-
-    Attributes:
-        most_segments: request fewer segments until at most so many result.
-        n_segments: how many to request first.
     """
 
-    most_segments: Annotated[int, Between(2, 256)]
-    n_segments: Annotated[int, Between(1, 784)]
+    most_segments: Annotated[int, Between(2, 256)]  # ever fewer are requested until so few result
+    n_segments: Annotated[int, Between(1, 784)]  # how many are requested first
     compactness: Annotated[float, Between(0, 1e6, excluded=(0,))]
     max_num_iter: Annotated[int, Between(1, 1000)]
     min_size_factor: Annotated[float, Between(0, 1)]
@@ -39,12 +35,9 @@ class Slic(Checked):
 
 
 class Regions:
-    """The N superpixels of g images, one image after the other.
+    """The N superpixels of g images, one image after the other: `counts` [g] of each image.
 
-    Attributes:
-        counts: [g] number of superpixels of each image.
-        size: [N] number of pixels of each superpixel.
-        first: [N] its first pixel, numbered row by row.
+    `size` [N] is the number of pixels of each superpixel, `first` [N] its first pixel, row by row.
     """
 
     def __init__(self, segments: Bytes, counts: Ints) -> None:

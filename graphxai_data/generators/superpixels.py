@@ -50,7 +50,10 @@ def superpixels(images: Bytes, slic: Slic) -> tuple[Bytes, npt.NDArray[np.int64]
     labels = np.zeros(images.shape, np.uint8)
     counts = np.full(len(images), slic.most_segments + 1)
     shape = images.shape[1:]
-    colours = _rescaled(images) * (1.0 / slic.compactness)
+    # Each image is scaled to 0..1 by the same operations as in scikit-image.
+    values = images * (1.0 / 255)
+    low, high = (f(values, axis=(1, 2), keepdims=True) for f in (np.min, np.max))
+    colours = (values - low) / np.where(high == low, 1.0, high - low) * (1.0 / slic.compactness)
     clusters = np.zeros(images.shape, np.int64)
     factors = slic.min_size_factor, slic.max_size_factor
     grid, sizes = None, None
@@ -68,14 +71,6 @@ def superpixels(images: Bytes, slic: Slic) -> tuple[Bytes, npt.NDArray[np.int64]
         if (grid, sizes) != before:
             _connect(clusters, todo, *sizes, labels, counts)
     return labels, counts
-
-
-def _rescaled(images: Bytes) -> npt.NDArray[np.float64]:
-    """Return each image scaled to 0..1, by the same operations as scikit-image."""
-    values = images * (1.0 / 255)
-    low, high = (f(values, axis=(1, 2), keepdims=True) for f in (np.min, np.max))
-    values -= low
-    return values / np.where(high == low, 1.0, high - low)
 
 
 @compiled
