@@ -85,16 +85,15 @@ def edge_order(edges: Ints, nodes: int, refuse: Callable[[int, str], object]) ->
     """
     source, target = edges
     code, reverse = source * nodes + target, target * nodes + source
-    order = np.argsort(code, kind="stable")
-    again = np.zeros(len(code), bool)
-    again[order[1:]] = np.diff(code[order]) == 0
-    for wrong, reason in (
-        (source == target, "is a self-loop"),
-        (again, "is there twice"),
-        (~np.isin(reverse, code), "lacks its reverse"),
-    ):
-        if wrong.any():
-            refuse(int(np.argmax(wrong)), reason)
+    order = np.argsort(code)
+    ordered = code[order]
+    if (loops := source == target).any():
+        refuse(int(np.argmax(loops)), "is a self-loop")
+    if not np.diff(ordered).all():
+        repeated = np.setdiff1d(order, np.unique(code, return_index=True)[1])
+        refuse(int(repeated[0]), "is there twice")
+    if not np.array_equal(np.sort(reverse), ordered):
+        refuse(int(np.argmin(np.isin(reverse, code))), "lacks its reverse")
     return order
 
 
