@@ -50,8 +50,8 @@ class Params(BaseParams):
     channels: Annotated[tuple[str, ...], Names(tuple(CHANNELS))]
     # A superpixel of the rationale has a higher mean intensity.
     rationale_above: Annotated[float, Between(0, 1, excluded=(1,))]
-    radius: Annotated[float, Between(0, 2)] = 0.0  # to all so near; the image has side 1
-    neighbours: Annotated[int, Between(0)] = 0  # each to so many nearest ones
+    radius: Annotated[float, Between(0, 2)] = 0.0  # joins all so near; the image has side 1
+    neighbours: Annotated[int, Between(0)] = 0  # joins each to so many nearest ones
 
     def __post_init__(self) -> None:
         super().__post_init__()

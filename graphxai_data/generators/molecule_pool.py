@@ -25,7 +25,7 @@ class Background(NamedTuple):
     """A molecule that something can be grafted onto."""
 
     smiles: str  # as written in the pool
-    # Of each atom, those that a graft may replace: on carbons written without brackets.
+    # How many of each atom a graft may replace: those on carbons written without brackets.
     hydrogens: tuple[int, ...]
 
 

@@ -32,9 +32,9 @@ class Params(BaseParams):
     communities: Annotated[int, Between(1, 100)]  # blocks of the background
     size_min: Annotated[int, Between(1, 1000)]  # of a block, and of a pattern
     size_max: Annotated[int, Between(1, 1000)]
-    inside: Annotated[float, Between(0, 1)]  # a block
+    inside: Annotated[float, Between(0, 1)]  # between nodes of a block
     across: Annotated[float, Between(0, 1)]  # between blocks
-    pattern_inside: Annotated[float, Between(0, 1)]
+    pattern_inside: Annotated[float, Between(0, 1)]  # between nodes of a pattern
     pattern_across: Annotated[float, Between(0, 1)]  # between pattern and background
     kinds: Annotated[int, Between(1, 256)]  # values of the node feature, equally probable
 

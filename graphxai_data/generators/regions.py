@@ -26,7 +26,7 @@ class Slic(Checked):
     the published MNIST-75sp, in pixels per requested segment.
     """
 
-    most_segments: Annotated[int, Between(2, 256)]  # ever fewer are requested until so few result
+    most_segments: Annotated[int, Between(2, 256)]  # fewer are requested until no more result
     n_segments: Annotated[int, Between(1, 784)]  # how many are requested first
     compactness: Annotated[float, Between(0, 1e6, excluded=(0,))]
     max_num_iter: Annotated[int, Between(1, 1000)]
@@ -35,7 +35,7 @@ class Slic(Checked):
 
 
 class Regions:
-    """The N superpixels of g images, one image after the other: `counts` [g] of each image.
+    """The N superpixels of g images, one image after the other, `counts` [g] per image.
 
     `size` [N] is the number of pixels of each superpixel, `first` [N] its first pixel, row by row.
     """
