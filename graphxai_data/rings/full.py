@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.graphs.columns import Ints
+from graphxai_data.metrics import weighted_accuracy
 from graphxai_data.nn import GIN, GINE, DeepSets
 from graphxai_data.nn.random import seeded
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.rings.embeddings import dense_rows, shortcut
 from graphxai_data.rings.modes import MODES, Graphs, digest, in_mode
-from graphxai_data.rings.probes import balanced_accuracy, fold_of_group
+from graphxai_data.rings.probes import fold_of_group
 from graphxai_data.rings.quick import measurement, shuffled_labels, unmeasurable
 from graphxai_data.rings.sample import Sample
 from graphxai_data.rings.verdict import CONTROL, PROBES, Measurement, inconclusive
@@ -136,7 +137,7 @@ def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) 
     model.train(mode=False)
     with torch.no_grad():
         logits = torch.cat([model(*_tensors(dense.take(part))) for part in _batches(test)])
-    return balanced_accuracy(logits.argmax(dim=1).numpy(), label[test])
+    return weighted_accuracy(logits.argmax(dim=1).numpy(), label[test])
 
 
 def _scaled(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

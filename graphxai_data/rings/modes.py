@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError, known_name
-from graphxai_data.graphs.columns import Ints, pointers
+from graphxai_data.graphs.columns import Ints, graph_of_rows, pointers
 from graphxai_data.seeds import Draws, below, uniform
 
 STRUCTURE_FREE = ("empty_graph", "complete_graph", "random_graph", "random_connected_graph")
@@ -56,7 +56,7 @@ class Graphs:
     @property
     def owner(self) -> Ints:
         """[N] graph of each node."""
-        return np.repeat(np.arange(len(self.node_ptr) - 1), self.sizes)
+        return graph_of_rows(self.node_ptr)
 
     def take(self, selected: Ints) -> "Graphs":
         """Return the selected graphs, in the order given."""

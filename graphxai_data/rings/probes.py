@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.graphs.columns import Ints
+from graphxai_data.metrics import weighted_accuracy
 from graphxai_data.rings.embeddings import standardised
 from graphxai_data.seeds import Draws, rng_for
 
@@ -50,7 +51,7 @@ def scores(vectors: Floats, labels: Ints, group: Ints, seed: int = 0) -> npt.NDA
             # Votes are probabilities of classes; divided by the share of the class, rare classes
             # count as much as frequent ones.
             predicted = (votes / shares).argmax(axis=2)
-            runs.append(list(map(balanced_accuracy, predicted, y[:, part])))
+            runs.append(list(map(weighted_accuracy, predicted, y[:, part])))
     return np.array(runs).T
 
 
@@ -67,9 +68,3 @@ def _held_out_votes(x: Floats, targets: Floats, fold: Ints) -> Iterator[tuple[Fl
         ridge = _RIDGE_PER_COLUMN * float(np.trace(gram)) / (graphs - int(part.sum()))
         solution = np.linalg.solve(gram + ridge * np.eye(len(gram), dtype=np.float32), cross)
         yield (x[part] @ solution).reshape(-1, ways, classes).transpose(1, 0, 2), part
-
-
-def balanced_accuracy(predicted: Ints, label: Ints) -> float:
-    """Return the accuracy of each class that occurs in `label`, averaged over classes."""
-    correct = predicted == label
-    return float(np.mean([correct[label == c].mean() for c in np.unique(label)]))
