@@ -22,18 +22,21 @@ from filelock import FileLock
 
 from graphxai_data.building.build import build
 from graphxai_data.cli import main
-from graphxai_data.recipe import Recipe, shipped_names
+from graphxai_data.recipe import Recipe, find, shipped_names
 from graphxai_data.sources import registry
+
+CHECKOUT = Path(__file__).parent.parent
+needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 
 
 def offline_names() -> list[str]:
-    """Recipes that need no download: all raw inputs, if any, are shipped."""
-    known = registry()
+    """Return the recipes that need no download: all their raw inputs, if any, are shipped."""
+    entries = registry()
     return [
         name
         for name in shipped_names()
         if not any(
-            known[source].urls or known[source].elsewhere
+            entries[source].urls or entries[source].elsewhere
             for source in Recipe.load(name).sources.values()
         )
     ]
@@ -45,35 +48,35 @@ def with_reference_build(*values: Any) -> Any:
 
 
 class SharedBuilds:
-    """Builds that all tests and all workers of pytest-xdist share; not to be changed.
+    """Builds that all tests and all workers of pytest-xdist share; tests must not change them.
 
-    Each is made when it is first asked for.
+    A build is made when a test first asks for it.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def root(self, name: str, graphs: int | None = None, rings: bool = False) -> Path:
-        """Return a root that has this build, without RINGS unless asked for.
+        """Return a root that contains this build.
 
         Args:
             name: of a shipped recipe.
-            graphs: how many; the recipe's number if None, as in the reference build.
-            rings: measure RINGS.
+            graphs: the number of graphs; None means the recipe's, as in the reference build.
+            rings: whether the build includes a RINGS measurement.
         """
         size = "reference" if graphs is None else f"{graphs}-graphs"
         root = self._root / (f"{size}-rings" if rings else size)
         root.mkdir(parents=True, exist_ok=True)
-        whole = root / f"{name}.whole"
+        finished = root / f"{name}.finished"
         with FileLock(root / f"{name}.lock"):
-            if not whole.exists():
+            if not finished.exists():
                 engine = "processes" if graphs is None else "serial"
                 build(name, root=root, graphs=graphs, engine=engine, rings=rings)
-                whole.touch()
+                finished.touch()
         return root
 
     def folder(self, name: str, graphs: int | None = None, rings: bool = False) -> Path:
-        """Return the folder of a build; arguments as for `root`."""
+        """Return the folder of a build; the arguments are those of `root`."""
         return self.root(name, graphs, rings) / name / "seed-0"
 
 
@@ -87,9 +90,11 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> SharedBuilds:
 
 @pytest.fixture(scope="session")
 def reference_root(builds: SharedBuilds) -> Path:
-    """Root with the reference builds of all recipes that need no download; minutes: for `slow`."""
-    roots = {builds.root(name, rings=True) for name in offline_names()}
-    (root,) = roots
+    """Root with the reference builds of all recipes that need no download.
+
+    These take minutes: only for tests marked `slow`.
+    """
+    (root,) = {builds.root(name, rings=True) for name in offline_names()}
     return root
 
 
@@ -102,23 +107,31 @@ def motif_root(builds: SharedBuilds) -> Path:
 
 @pytest.fixture(scope="session")
 def small_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Root with small builds to train on; not to be changed."""
+    """Root with small builds to train on; tests must not change them."""
     root = tmp_path_factory.mktemp("small")
     for name, graphs in (("ba2motif", 120), ("dihalo", 90), ("pattern", 100)):
         build(name, root=root, graphs=graphs, engine="serial", rings=False)
     return root
 
 
+@pytest.fixture(scope="session")
+def root_of_small_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Root that `small_build` is copied from."""
+    root = tmp_path_factory.mktemp("small-build")
+    build("ba2motif", root=root, graphs=40, shard_size=10, engine="serial")
+    return root
+
+
 @pytest.fixture
-def small_build(tmp_path: Path) -> Path:
-    """Folder of a fresh build of 40 graphs in four shards; tests may damage it."""
-    build("ba2motif", root=tmp_path, graphs=40, shard_size=10, engine="serial")
+def small_build(tmp_path: Path, root_of_small_build: Path) -> Path:
+    """Folder of a build of 40 graphs in four shards, with RINGS; tests may damage it."""
+    shutil.copytree(root_of_small_build, tmp_path, dirs_exist_ok=True)
     return tmp_path / "ba2motif" / "seed-0"
 
 
 @pytest.fixture
 def cli() -> Callable[..., Result]:
-    """Run `graphxai-data` in this process; a traceback is a failure of the test."""
+    """Run `graphxai-data` in this process; an exception fails the test."""
 
     def run(*arguments: object) -> Result:
         result = CliRunner().invoke(main, [str(a) for a in arguments])
@@ -132,7 +145,6 @@ def cli() -> Callable[..., Result]:
 @pytest.fixture
 def recipe_file(tmp_path: Path) -> Callable[..., Path]:
     """Write a copy of a shipped recipe with some of its text replaced."""
-    from graphxai_data.recipe import find
 
     def write(*replacements: tuple[str, str], name: str = "ba2motif") -> Path:
         text = find(name).read_text(encoding="utf-8")
@@ -148,7 +160,7 @@ def recipe_file(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(autouse=True)
 def global_random_state_untouched() -> Iterator[None]:
-    """No test, and so no code under test, may touch a global random generator."""
+    """Fail a test if it, or the code under test, changes a global random generator."""
     before = (random.getstate(), _numpy_state(), _torch_state())
     yield
     after = (random.getstate(), _numpy_state(), _torch_state())
@@ -157,7 +169,7 @@ def global_random_state_untouched() -> Iterator[None]:
 
 
 def _numpy_state() -> str:
-    return repr(np.random.get_state())  # noqa: NPY002 - it is the global state that is looked at
+    return repr(np.random.get_state())  # noqa: NPY002 - the global state is what is checked
 
 
 def _torch_state() -> bytes | None:
@@ -165,18 +177,26 @@ def _torch_state() -> bytes | None:
     return None if torch is None else torch.get_rng_state().numpy().tobytes()
 
 
+def importing_environment() -> dict[str, str]:
+    """Return the environment of a process that can import the package and the tests."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(CHECKOUT), *sys.path])}
+
+
 def run_python(code: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter."""
+    """Run code in a fresh interpreter; `options` are those of `subprocess.run`."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    options = {"timeout": 120, "env": importing_environment()} | options
+    return subprocess.run(command, capture_output=True, text=True, **options)
 
 
 def edit_manifest(folder: Path, **changes: Any) -> None:
+    """Replace some entries of the manifest of a build."""
     path = folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def copy_build(source: Path, root: Path) -> Path:
+    """Copy the folder of a build to another root, and return the new folder."""
     folder = root / source.parent.name / source.name
     shutil.copytree(source, folder)
     return folder

@@ -1,49 +1,48 @@
-"""The table of ratios: that it is whole, and that a check of it can fail."""
+"""The table of benchmark ratios is complete, and its check notices a slowdown."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 import benchmarks.__main__ as table
-
-CHECKOUT = Path(__file__).parent.parent
+from tests.conftest import CHECKOUT
 
 
 @pytest.fixture(scope="module")
-def written() -> dict:
+def results() -> dict:
+    """The stored results."""
     return json.loads((CHECKOUT / "benchmarks" / "results.json").read_text())
 
 
-def test_every_ratio_of_the_table_was_measured(written: dict) -> None:
-    assert set(written["ratios"]) == {row.id for row in table.ROWS}
-    assert all(ratio > 0 for ratio in written["ratios"].values())
+def test_every_ratio_of_the_table_is_in_the_results(results: dict) -> None:
+    assert set(results["ratios"]) == {row.id for row in table.ROWS}
+    assert all(ratio > 0 for ratio in results["ratios"].values())
 
 
-def test_the_page_is_what_the_results_give(written: dict) -> None:
+def test_the_page_shows_the_stored_results(results: dict) -> None:
     page = (CHECKOUT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert page == table.page(written)
+    assert page == table.page(results)
 
 
-def test_growth_reaches_a_million_graphs_with_flat_memory(written: dict) -> None:
-    growth = written["growth"]
+def test_memory_and_time_per_graph_stay_bounded_up_to_a_million_graphs(results: dict) -> None:
+    growth = results["growth"]
     assert growth["1,000,000 graphs"]["peak memory, times that of 10,000"] < 4
     assert growth["1,000,000 graphs"]["time per graph, times that of 10,000"] < 1.5
 
 
-def test_a_ratio_that_is_much_worse_is_named_and_noise_is_not(written: dict) -> None:
-    ratios = written["ratios"]
+def test_the_check_names_a_ratio_that_is_much_worse_and_ignores_noise(results: dict) -> None:
+    ratios = results["ratios"]
     assert table.worse(ratios, ratios) == []
     for row in table.ROWS:
-        for factor, problems in ((1.4, 0), (1.6, 1)):
+        for factor, number_of_problems in ((1.4, 0), (1.6, 1)):
             value = ratios[row.id] / factor if row.higher else ratios[row.id] * factor
-            found = table.worse(ratios | {row.id: value}, ratios)
-            assert len(found) == problems, row
+            problems = table.worse(ratios | {row.id: value}, ratios)
+            assert len(problems) == number_of_problems, row
             better = ratios[row.id] * 3 if row.higher else ratios[row.id] / 3
             assert table.worse(ratios | {row.id: better}, ratios) == []
 
 
-def test_ratios_are_found_in_what_the_modules_print() -> None:
+def test_ratios_are_read_from_the_output_of_the_benchmarks() -> None:
     printed = {
         "nci1": {"times faster than PyG": 20.5},
         "dihalo": {"generation, in units of RDKit": 2},

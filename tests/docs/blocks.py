@@ -1,13 +1,13 @@
-"""The code blocks of a Markdown page, and a way to run them as a reader would: in order.
+"""Find the code blocks of a Markdown page, and run them in order, as a reader would.
 
-What is done with a block stands in a comment on the line above its fence:
+A comment on the line above a block says what the block is:
 
-    (nothing)                     python and sh blocks are run
-    <!-- output -->               what the block before prints, to the letter
-    <!-- file: NAME -->           what the reader saves as NAME
-    <!-- not run: REASON -->      nothing
+    (no comment)                  code to run, in Python or sh
+    <!-- output -->               exactly what the block before it prints
+    <!-- file: NAME -->           a file that the reader saves as NAME
+    <!-- not run: REASON -->      code that is not run
 
-Any other block is an error: nothing is left out without a word.
+Any other block is an error, so that no code goes unchecked by mistake.
 """
 
 import json
@@ -18,7 +18,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parent.parent.parent
+from tests.conftest import CHECKOUT
+
 _DRIVER = Path(__file__).with_name("driver.py")
 _FENCE = re.compile(r"^( *)(`{3,})(\w*)[^`\n]*\n(.*?)^\1\2[ ]*$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!-- (output|file|not run)(?:: *(.*?))? *-->[ ]*\n\Z")
@@ -30,11 +31,11 @@ class Block:
     """One fenced block.
 
     Attributes:
-        line: of its fence in the page.
-        language: what the fence says.
-        text: between the fences.
+        line: the line number of its opening fence.
+        language: the language that the fence names.
+        text: the lines between the fences.
         kind: "run", "output", "file" or "not run".
-        note: the name of the file, or the reason.
+        note: the name of the file, or the reason why the block is not run.
     """
 
     line: int
@@ -45,13 +46,13 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """README.md and every Markdown page of the documentation."""
+    """Return README.md and every Markdown page of the documentation."""
     return [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 
 
-def blocks_of(text: str) -> list[Block]:
-    """All fenced blocks of a page; a ValueError names the first that cannot be understood."""
-    found = []
+def parse_blocks(text: str) -> list[Block]:
+    """Return all fenced blocks of a page; a ValueError names the first that is not valid."""
+    blocks: list[Block] = []
     for fence in _FENCE.finditer(text):
         indent, _, language, content = fence.groups()
         line = text.count("\n", 0, fence.start()) + 1
@@ -65,16 +66,16 @@ def blocks_of(text: str) -> list[Block]:
             )
         if kind in ("file", "not run") and not note:
             raise ValueError(f"line {line}: '{kind}' needs a name or a reason")
-        if kind == "output" and not (found and found[-1].kind == "run"):
-            raise ValueError(f"line {line}: output of what? no block that is run stands before it")
-        found.append(Block(line, language, content, kind, note))
-    if len(re.findall("^ *```", text, re.MULTILINE)) != 2 * len(found):
-        raise ValueError("a fence is not closed, or not understood")
-    return found
+        if kind == "output" and not (blocks and blocks[-1].kind == "run"):
+            raise ValueError(f"line {line}: output of what? the block before it is not run")
+        blocks.append(Block(line, language, content, kind, note))
+    if len(re.findall("^ *```", text, re.MULTILINE)) != 2 * len(blocks):
+        raise ValueError("a fence is not closed, or not valid")
+    return blocks
 
 
 def run_blocks(blocks: list[Block], folder: Path) -> list[str]:
-    """Run the blocks of a page in a folder, in one process; what went wrong, at most one thing."""
+    """Run the blocks of a page in a folder, in one process; return the problem, if there is one."""
     steps = [vars(block) for block in blocks if block.kind != "not run"]
     environment = {
         key: value
@@ -82,7 +83,7 @@ def run_blocks(blocks: list[Block], folder: Path) -> list[str]:
         if not key.startswith(("GRAPHXAI_", "PYTEST_", "COV_"))
     }
     environment |= {
-        # The package of this checkout, and the commands of this environment.
+        # Use the package of this checkout, and the commands of this virtual environment.
         "PYTHONPATH": str(CHECKOUT),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "MPLBACKEND": "Agg",
@@ -90,10 +91,10 @@ def run_blocks(blocks: list[Block], folder: Path) -> list[str]:
         "PYTHONIOENCODING": "utf-8",
         "COLUMNS": "200",
     }
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, _DRIVER], input=json.dumps(steps), cwd=folder, env=environment,
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
-    if done.returncode:
-        return [done.stderr[-4000:] or f"exit code {done.returncode} without a word"]
+    if result.returncode:
+        return [result.stderr[-4000:] or f"exit code {result.returncode} without a message"]
     return []

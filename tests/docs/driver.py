@@ -1,7 +1,7 @@
-"""Runs the blocks of one page, given as JSON on stdin: a process of its own, for their sake.
+"""Run the blocks of one page, given as JSON on stdin, in a process of their own.
 
-Python blocks share a namespace, shell blocks run with `bash -e`. The first block that fails, or
-does not print what the page says, ends the run.
+Python blocks share a namespace; shell blocks run with `bash -e`. The first block that fails, or
+does not print what the page shows, ends the run.
 """
 
 import contextlib
@@ -16,51 +16,51 @@ from pathlib import Path
 from typing import Any
 
 
-def _python(block: dict[str, Any], namespace: dict[str, Any]) -> str:
+def _run_python(block: dict[str, Any], namespace: dict[str, Any]) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(block["text"], f"<line {block['line']}>", "exec"), namespace)  # noqa: S102
     return printed.getvalue()
 
 
-def _shell(block: dict[str, Any]) -> str:
-    done = subprocess.run(["bash", "-e", "-c", block["text"]], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"exit code {done.returncode}: {done.stdout[-1000:]}{done.stderr}")
-    return done.stdout
+def _run_shell(block: dict[str, Any]) -> str:
+    result = subprocess.run(["bash", "-e", "-c", block["text"]], capture_output=True, text=True)
+    if result.returncode:
+        raise RuntimeError(f"exit code {result.returncode}: {result.stdout[-1000:]}{result.stderr}")
+    return result.stdout
 
 
 def _lines(text: str) -> list[str]:
-    """Without the spaces that tables end lines with, and without empty lines around."""
+    """Return lines without trailing spaces, and without empty lines at the start and end."""
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n").splitlines()
 
 
 def _differences(shown: str, printed: str) -> str:
-    """Empty if they agree; a line "…" on the page stands for any lines."""
-    wanted, found = _lines(shown), _lines(printed)
+    """Return a diff, empty if the texts agree; a line "…" on the page stands for any lines."""
+    expected, actual = _lines(shown), _lines(printed)
     parts: list[list[str]] = [[]]
-    for line in wanted:
+    for line in expected:
         if line.strip() == "…":
             parts.append([])
         else:
             parts[-1].append(line)
-    at, good = 0, True
+    position, agree = 0, True
     for i, part in enumerate(parts):
-        starts = range(at, len(found) - len(part) + 1)
+        starts = range(position, len(actual) - len(part) + 1)
         if i == 0:
             starts = starts[:1]
         if i == len(parts) - 1:
             starts = starts[-1:]
-        start = next((s for s in starts if found[s : s + len(part)] == part), None)
-        if start is None or (len(parts) == 1 and len(part) != len(found)):
-            good = False
+        start = next((s for s in starts if actual[s : s + len(part)] == part), None)
+        if start is None or (len(parts) == 1 and len(part) != len(actual)):
+            agree = False
             break
-        at = start + len(part)
-    return "" if good else "\n".join(difflib.unified_diff(wanted, found, "page", "printed"))
+        position = start + len(part)
+    return "" if agree else "\n".join(difflib.unified_diff(expected, actual, "page", "printed"))
 
 
 def main() -> None:
-    """Run all blocks."""
+    """Run all blocks; exit with a message at the first that fails."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     printed = ""
     warnings.simplefilter("error")
@@ -71,11 +71,11 @@ def main() -> None:
             if block["kind"] == "file":
                 Path(block["note"]).write_text(block["text"], encoding="utf-8")
             elif block["kind"] == "output":
-                if found := _differences(block["text"], printed):
-                    raise RuntimeError(f"the page shows something else:\n{found}")
+                if differences := _differences(block["text"], printed):
+                    raise RuntimeError(f"the page shows something else:\n{differences}")
             else:
                 is_python = block["language"] == "python"
-                printed = _python(block, namespace) if is_python else _shell(block)
+                printed = _run_python(block, namespace) if is_python else _run_shell(block)
         except BaseException:
             sys.exit(f"block at line {block['line']}:\n{block['text']}\n{traceback.format_exc()}")
 

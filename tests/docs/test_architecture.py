@@ -1,4 +1,4 @@
-"""docs/architecture.md names files, functions and layers that exist, and all subpackages."""
+"""docs/architecture.md names files, functions and layers that exist, and every subpackage."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import CHECKOUT
+from tests.conftest import CHECKOUT
 
 PACKAGE = CHECKOUT / "graphxai_data"
 TEXT = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -24,10 +24,17 @@ def names_in(path: Path) -> set[str]:
     return names
 
 
-def test_every_file_that_is_named_exists() -> None:
-    named = re.findall(r"`([\w/]+\.(?:py|toml))`", TEXT)
-    assert len(named) > 30
-    for name in named:
+def contract_layers() -> list[str]:
+    """Return the layers of the import contract, the highest first; " : " joins siblings."""
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    layers: list[str] = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    return layers
+
+
+def test_every_file_that_the_page_names_exists() -> None:
+    names = re.findall(r"`([\w/]+\.(?:py|toml))`", TEXT)
+    assert len(names) > 30
+    for name in names:
         assert (PACKAGE / name).is_file() or (CHECKOUT / name).is_file(), name
 
 
@@ -38,10 +45,8 @@ def test_every_step_of_the_walk_is_where_the_page_says(file: str, function: str)
     assert function in names_in(PACKAGE / file)
 
 
-def test_the_layers_are_those_of_the_contract() -> None:
-    contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    layers = contracts["contracts"][0]["layers"]
-    order = [name for layer in layers for name in layer.split(" : ")]
+def test_the_page_draws_the_layers_of_the_import_contract() -> None:
+    order = [name for layer in contract_layers() for name in layer.split(" : ")]
     drawn = re.findall(r'^ +\w+\["<b>(.*?)</b>', TEXT, re.MULTILINE)
     listed = [name.strip().rstrip("/") for group in drawn for name in group.split(",")]
     shims = {"build", "train", "evaluate", "comparison"}
@@ -52,9 +57,8 @@ def test_the_layers_are_those_of_the_contract() -> None:
     assert {name for name in order if (PACKAGE / name).is_dir()} == subpackages
 
 
-def test_a_generator_may_import_what_the_page_says() -> None:
-    contracts = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    layers = contracts["contracts"][0]["layers"]
+def test_the_page_lists_what_a_generator_may_import() -> None:
+    layers = contract_layers()
     below = layers[layers.index("generators") + 1 :]
     allowed = {name for layer in below for name in layer.split(" : ")}
     sentence = re.search(r"A module in `generators/` may import (.*?)\. It", TEXT, re.DOTALL)

@@ -1,45 +1,45 @@
-"""Every block of README.md and docs/ is run, or says why not; and the way of running them."""
+"""Every block of README.md and docs/ runs, or says why not; and a wrong block is noticed."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import CHECKOUT, Block, blocks_of, pages, run_blocks
+from tests.conftest import CHECKOUT
+from tests.docs.blocks import Block, pages, parse_blocks, run_blocks
 
-# A page may leave a block out for a reason; many would be none.
+# Exceptions must stay rare.
 MOST_NOT_RUN = 12
 
 
-def name_of(page: Path) -> str:
+def page_name(page: Path) -> str:
     return str(page.relative_to(CHECKOUT))
 
 
-def with_code() -> list[Path]:
+def pages_with_code() -> list[Path]:
     return [page for page in pages() if "```" in page.read_text(encoding="utf-8")]
 
 
-@pytest.mark.parametrize("page", with_code(), ids=name_of)
+@pytest.mark.parametrize("page", pages_with_code(), ids=page_name)
 def test_the_blocks_of_a_page_run(page: Path, readers_folder: Path) -> None:
-    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    blocks = parse_blocks(page.read_text(encoding="utf-8"))
     problems = run_blocks(blocks, readers_folder)
     assert not problems, problems[0]
 
 
-def test_few_blocks_are_not_run_and_each_says_why() -> None:
-    left_out = [
-        (name_of(page), block)
-        for page in with_code()
-        for block in blocks_of(page.read_text(encoding="utf-8"))
-        if block.kind == "not run"
+def test_few_blocks_are_not_run_and_each_gives_a_reason() -> None:
+    blocks = [
+        (page_name(page), block)
+        for page in pages_with_code()
+        for block in parse_blocks(page.read_text(encoding="utf-8"))
     ]
-    assert len(left_out) <= MOST_NOT_RUN
-    for page, block in left_out:
+    not_run = [(page, block) for page, block in blocks if block.kind == "not run"]
+    assert len(not_run) <= MOST_NOT_RUN
+    for page, block in not_run:
         assert len(block.note.split()) >= 3, f"{page}, line {block.line}: no reason"
-    everything = [b for page in with_code() for b in blocks_of(page.read_text(encoding="utf-8"))]
-    assert sum(b.kind == "run" for b in everything) > 3 * len(left_out)
+    assert sum(block.kind == "run" for _, block in blocks) > 3 * len(not_run)
 
 
-def page_of(*parts: str) -> str:
+def make_page(*parts: str) -> str:
     return "\n".join(["# Page", *parts, ""])
 
 
@@ -60,12 +60,12 @@ OUTPUT = "<!-- output -->\n```text\n{}\n```"
         ["<!-- not run: it would never end -->", PYTHON.format("while True: pass")],
     ],
 )  # fmt: skip
-def test_a_page_that_is_right_passes(parts: list[str], tmp_path: Path) -> None:
-    assert run_blocks(blocks_of(page_of(*parts)), tmp_path) == []
+def test_a_correct_page_passes(parts: list[str], tmp_path: Path) -> None:
+    assert run_blocks(parse_blocks(make_page(*parts)), tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ([PYTHON.format("x = 1"), PYTHON.format("1 / 0")], "ZeroDivisionError"),
         ([PYTHON.format("print(undefined)")], "NameError"),
@@ -79,14 +79,14 @@ def test_a_page_that_is_right_passes(parts: list[str], tmp_path: Path) -> None:
         ([SHELL.format("echo 1"), OUTPUT.format("1\n…\n2")], "shows something else"),
     ],
 )
-def test_a_page_that_is_wrong_fails(parts: list[str], said: str, tmp_path: Path) -> None:
-    (problem,) = run_blocks(blocks_of(page_of(*parts)), tmp_path)
-    assert said in problem
+def test_a_wrong_page_fails(parts: list[str], message: str, tmp_path: Path) -> None:
+    (problem,) = run_blocks(parse_blocks(make_page(*parts)), tmp_path)
+    assert message in problem
     assert "block at line" in problem
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("```\nx\n```", "no language"),
         ("```text\nx\n```", "'text' is not run"),
@@ -95,11 +95,11 @@ def test_a_page_that_is_wrong_fails(parts: list[str], said: str, tmp_path: Path)
         ("```python\nx", "not closed"),
     ],
 )
-def test_a_block_that_says_nothing_of_itself_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        blocks_of(page_of(text))
+def test_a_block_of_unknown_kind_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_blocks(make_page(text))
 
 
 def test_a_block_keeps_its_line_and_loses_its_indent() -> None:
-    page = page_of("1. First:", "", "    ```python", "    if 1:", "        x = 2", "    ```")
-    assert blocks_of(page) == [Block(4, "python", "if 1:\n    x = 2\n", "run")]
+    page = make_page("1. First:", "", "    ```python", "    if 1:", "        x = 2", "    ```")
+    assert parse_blocks(page) == [Block(4, "python", "if 1:\n    x = 2\n", "run")]

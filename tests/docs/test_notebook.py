@@ -2,18 +2,16 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import CHECKOUT
+from tests.conftest import CHECKOUT, run_python
 
 NOTEBOOK = CHECKOUT / "docs" / "tutorial.ipynb"
 
-# In a process of its own: a kernel's client brings an event loop and threads of its own.
-RUN = """
+# In a process of its own: the client of a kernel starts an event loop and threads.
+RUN_NOTEBOOK = """
 import sys, nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read(sys.argv[1], as_version=4)
@@ -37,13 +35,13 @@ def test_the_notebook_runs_from_top_to_bottom(readers_folder: Path, tmp_path: Pa
         pytest.importorskip(package, reason=f"a kernel needs {package}, of the extra test")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GRAPHXAI_")}
     environment |= {"PYTHONPATH": str(CHECKOUT), "OMP_NUM_THREADS": "1"}
-    environment.pop("MPLBACKEND", None)  # figures show themselves, as they do for a reader
-    command = [sys.executable, "-c", RUN, NOTEBOOK, readers_folder, tmp_path / "run.ipynb"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
-    cells = json.loads((tmp_path / "run.ipynb").read_text())["cells"]
-    shown = [
-        kind for cell in cells for out in cell.get("outputs", []) for kind in out.get("data", {})
+    environment.pop("MPLBACKEND", None)  # Jupyter's own, which shows figures in the notebook
+    path = tmp_path / "run.ipynb"
+    result = run_python(RUN_NOTEBOOK, NOTEBOOK, readers_folder, path, env=environment, timeout=300)
+    assert result.returncode == 0, result.stderr[-4000:]
+    outputs = [
+        out for cell in json.loads(path.read_text())["cells"] for out in cell.get("outputs", [])
     ]
-    assert sum(kind.startswith("image/") for kind in shown) >= 3
-    assert "text/html" in shown
+    types = [mime_type for output in outputs for mime_type in output.get("data", {})]
+    assert sum(mime_type.startswith("image/") for mime_type in types) >= 3
+    assert "text/html" in types

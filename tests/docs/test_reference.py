@@ -1,4 +1,4 @@
-"""The reference pages have every option, key, array and column there is, and no other."""
+"""The reference pages list every option, key, array and column that exists, and no other."""
 
 import dataclasses
 import json
@@ -11,6 +11,7 @@ import click
 import pytest
 
 import graphxai_data
+from graphxai_data import BA2Motif
 from graphxai_data.cli import main
 from graphxai_data.evaluation.evaluate import evaluate
 from graphxai_data.explain.variants import select_variants
@@ -21,24 +22,24 @@ from graphxai_data.manifest import Manifest, ShardEntry, SourceRecord
 from graphxai_data.recipe import EXPECTABLE, Recipe, Rings
 from graphxai_data.rings.modes import MODES
 from graphxai_data.rings.verdict import Measurement
-from tests.docs.blocks import CHECKOUT
+from tests.conftest import CHECKOUT
 
 DOCS = CHECKOUT / "docs"
 
 
 def section(page: str, heading: str) -> str:
-    """What stands under a heading, up to the next of its level or higher."""
+    """Return the text under a heading, up to the next heading of the same or a higher level."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,9}} |\Z)", text, re.M | re.S)
-    assert found, f"{page} has no heading '{heading}'"
-    level = len(found[1])
-    rest = text[found.start(2) :]
+    start = re.search(rf"^(#+) {re.escape(heading)}\n", text, re.M)
+    assert start, f"{page} has no heading '{heading}'"
+    level = len(start[1])
+    rest = text[start.end() :]
     end = re.search(rf"^#{{1,{level}}} ", rest, re.M)
     return rest[: end.start()] if end else rest
 
 
 def first_cells(text: str) -> set[str]:
-    """All that stands in backquotes in the first column of tables."""
+    """Return all names in backquotes in the first column of tables."""
     rows = re.findall(r"^\| (`.*?) \|", text, re.M)
     return {name for row in rows for name in re.findall(r"`(.*?)`", row)}
 
@@ -60,6 +61,7 @@ def test_every_option_is_in_the_reference_and_no_other(name: str) -> None:
 
 
 def keys_of(cls: type[Any], prefix: str = "") -> Iterable[str]:
+    """Yield the fields of a dataclass; those of a nested one as "field.key"."""
     for field in dataclasses.fields(cls):
         if dataclasses.is_dataclass(field.type) and isinstance(field.type, type):
             yield from keys_of(field.type, f"{field.name}.")
@@ -69,21 +71,17 @@ def keys_of(cls: type[Any], prefix: str = "") -> Iterable[str]:
 
 @pytest.mark.parametrize("name", sorted(GENERATORS))
 def test_every_key_of_a_generator_is_in_the_reference_and_no_other(name: str) -> None:
-    given = ("nci1", "molhiv", "pattern_published")
-    together = name in given
-    keys = set(keys_of(generator_module(name).Params))
-    found = first_cells(section("recipes.md", ", ".join(given) if together else name))
-    if together:
-        others = set().union(*(keys_of(generator_module(other).Params) for other in given))
-        assert found == others
-    else:
-        assert found == keys
+    # These three share a section.
+    published = ("nci1", "molhiv", "pattern_published")
+    names = published if name in published else (name,)
+    keys = {key for name in names for key in keys_of(generator_module(name).Params)}
+    assert first_cells(section("recipes.md", ", ".join(names))) == keys
 
 
 def test_every_key_of_a_recipe_is_in_the_reference_and_no_other() -> None:
     text = section("recipes.md", "Keys of every recipe")
-    top = first_cells(text[: text.index("### ")])
-    assert {key.strip("[]") for key in top} == {f.name for f in dataclasses.fields(Recipe)}
+    keys = first_cells(text[: text.index("### ")])
+    assert {key.strip("[]") for key in keys} == {f.name for f in dataclasses.fields(Recipe)}
     assert first_cells(section("recipes.md", "expected")) == set(EXPECTABLE)
     assert first_cells(section("recipes.md", "rings")) == set(keys_of(Rings))
     for name in GENERATORS:
@@ -93,13 +91,13 @@ def test_every_key_of_a_recipe_is_in_the_reference_and_no_other() -> None:
 
 
 def test_every_array_of_a_shard_is_in_the_reference() -> None:
-    known = set(USUAL)
+    arrays = set(USUAL)
     for path in (CHECKOUT / "recipes").glob("*.toml"):
         recipe = Recipe.load(path)
         for extra in generator_module(recipe.generator).schema(recipe.params).extras:
-            known |= {extra.name} | ({f"{extra.name}_ptr"} if extra.level == "text" else set())
+            arrays |= {extra.name} | ({f"{extra.name}_ptr"} if extra.level == "text" else set())
     text = section("shards.md", "Arrays")
-    assert first_cells(text[: text.index("File attributes")]) == known
+    assert first_cells(text[: text.index("File attributes")]) == arrays
 
 
 def test_every_key_of_manifest_and_rings_is_in_the_reference(built_root: Path) -> None:
@@ -119,7 +117,7 @@ def test_every_key_of_manifest_and_rings_is_in_the_reference(built_root: Path) -
         assert f"`{key}`" in text
 
 
-def test_every_mode_of_rings_is_in_its_table() -> None:
+def test_every_mode_of_rings_is_in_the_table() -> None:
     modes = re.findall(
         r"^\| `(\w+)` \| .* \| (?:quick, )?full \|$", (DOCS / "rings.md").read_text(), re.M
     )
@@ -127,8 +125,6 @@ def test_every_mode_of_rings_is_in_its_table() -> None:
 
 
 def test_every_column_and_row_of_an_evaluation_is_defined(built_root: Path) -> None:
-    from graphxai_data import BA2Motif
-
     table = evaluate(
         BA2Motif(built_root), ["bcos"], "bcos-gin-ba2motif", timing=True, faithfulness=True
     )
@@ -136,13 +132,13 @@ def test_every_column_and_row_of_an_evaluation_is_defined(built_root: Path) -> N
     defined = first_cells(text)
     missing = [c for c in table.columns if c not in defined and not c.endswith("_probability")]
     assert not missing
-    assert set(rows_of(section("metrics.md", "The rows"))) == {
+    assert set(row_names(section("metrics.md", "The rows"))) == {
         v.name for v in select_variants("all")
     }
 
 
-def rows_of(text: str) -> Iterable[str]:
-    """Names of rows; `-max` after `gnn-explainer-mean` is `gnn-explainer-max`."""
+def row_names(text: str) -> Iterable[str]:
+    """Yield the names of rows; `-max` after `gnn-explainer-mean` means `gnn-explainer-max`."""
     for row in re.findall(r"^\| (`.*?) \|", text, re.M):
         first, *others = re.findall(r"`(.*?)`", row)
         yield first
@@ -150,14 +146,14 @@ def rows_of(text: str) -> Iterable[str]:
             yield first.removesuffix("-mean") + name if name.startswith("-") else name
 
 
-def test_the_citation_is_valid_and_of_this_version() -> None:
+def test_the_citation_is_valid_and_names_this_version() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML comes with mkdocs")
     cff = yaml.safe_load((CHECKOUT / "CITATION.cff").read_text(encoding="utf-8"))
-    # What the schema of the Citation File Format 1.2.0 requires, and the keys that are used here.
+    # The keys that the Citation File Format 1.2.0 requires, and those that this file uses.
     assert {"cff-version", "message", "title", "authors"} <= set(cff)
-    known = {"cff-version", "message", "title", "authors", "type", "license", "version",
+    allowed = {"cff-version", "message", "title", "authors", "type", "license", "version",
              "abstract", "keywords", "references", "preferred-citation"}  # fmt: skip
-    assert set(cff) <= known
+    assert set(cff) <= allowed
     assert (cff["cff-version"], cff["type"], cff["license"]) == ("1.2.0", "software", "MIT")
     assert cff["version"] == graphxai_data.__version__
     for reference in [cff, *cff["references"]]:

@@ -1,4 +1,4 @@
-"""The site builds without a warning, and fetches nothing from elsewhere."""
+"""The site builds without a warning, and its pages load nothing from other servers."""
 
 import os
 import re
@@ -8,20 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import CHECKOUT
+from tests.conftest import CHECKOUT
 
 pytest.importorskip("material", reason="the site needs mkdocs-material, of the extra test")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the built site."""
     folder = tmp_path_factory.mktemp("site")
-    # mkdocs-material has an announcement about the future of mkdocs that is not about this site.
+    # mkdocs-material warns about the future of mkdocs, which has nothing to do with this site.
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
-    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr, done.stderr
+    result = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "WARNING" not in result.stderr, result.stderr
     return folder
 
 
@@ -32,22 +33,20 @@ def test_every_page_is_on_the_site(site: Path) -> None:
     assert (site / "tutorial.ipynb").is_file()
 
 
-def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
+def test_no_page_loads_anything_from_another_server(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        fetched = re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?:[^" >]+)', text)
-        fetched += re.findall(
-            r'<link[^>]* rel="?(?:stylesheet|preconnect)[^>]*(https?:[^" >]+)', text
-        )
-        assert not fetched, page
+        urls = re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?:[^" >]+)', text)
+        urls += re.findall(r'<link[^>]* rel="?(?:stylesheet|preconnect)[^>]*(https?:[^" >]+)', text)
+        assert not urls, page
 
 
-def test_the_layers_are_drawn(site: Path) -> None:
+def test_the_site_draws_the_layers(site: Path) -> None:
     page = (site / "architecture" / "index.html").read_text(encoding="utf-8")
     assert '<pre class="mermaid"><code>flowchart LR' in page
 
 
-def test_links_of_the_readme_lead_somewhere(site: Path) -> None:
+def test_every_link_of_the_readme_has_a_target(site: Path) -> None:
     readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)\s]+)\)", readme)
     assert len(links) > 20

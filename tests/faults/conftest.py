@@ -1,72 +1,82 @@
-"""Processes to be killed, small disks, and what is to come out in the end."""
+"""Child processes to kill, small disks, and the build that every run must end with."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
-SMALL = {"name": "ba2motif", "graphs": 40, "shard_size": 10, "engine": "serial", "rings": False}
-Ask = Callable[..., dict[str, Any]]
+from graphxai_data.building.build import build
+from tests.conftest import importing_environment
+
+SMALL: dict[str, Any] = {
+    "name": "ba2motif", "graphs": 40, "shard_size": 10, "engine": "serial", "rings": False,
+}  # fmt: skip
+QUICK = {"epochs": 2, "batch_size": 16, "hidden": 8}
+RunInChild = Callable[..., dict[str, Any]]
+
+
+class IntactBuild(NamedTuple):
+    """A build that nothing disturbed; not to be changed."""
+
+    root: Path
+    folder: Path
+    digest: str
 
 
 @pytest.fixture(scope="session")
-def nursery() -> Iterator[Ask]:
-    """Run a call in a process of its own, and maybe kill it: `nursery.py`."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *sys.path])
-    command = [sys.executable, str(Path(__file__).with_name("nursery.py"))]
-    kills = 0
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
+def intact(tmp_path_factory: pytest.TempPathFactory) -> IntactBuild:
+    """The build `SMALL`, undisturbed."""
+    root = tmp_path_factory.mktemp("intact")
+    digest = build(root=root, **SMALL).content_sha256
+    return IntactBuild(root, root / "ba2motif" / "seed-0", digest)
 
-        def ask(
+
+@pytest.fixture(scope="session")
+def run_in_child() -> Iterator[RunInChild]:
+    """Run a call in a forked process, and kill it if asked to; see `fork_server.py`."""
+    server = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("fork_server.py")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=importing_environment(),
+    )  # fmt: skip
+    kills = 0
+    with server as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def run(
             call: str,
             kill_after: float | None = None,
             kill_at: int | None = None,
             **arguments: Any,
         ) -> dict[str, Any]:
             nonlocal kills
-            plain = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
             request = {
-                "call": call, "kill_after": kill_after, "kill_at": kill_at, "arguments": plain,
+                "call": call, "kill_after": kill_after, "kill_at": kill_at, "arguments": arguments,
             }  # fmt: skip
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.write(json.dumps(request, default=str) + "\n")
             process.stdin.flush()
             answer: dict[str, Any] = json.loads(process.stdout.readline())
             kills += answer["killed"]
             return answer
 
-        yield ask
-        assert process.stdin is not None
+        yield run
         process.stdin.close()
     print(f"{kills} processes were killed")  # shown by `pytest -s`
 
 
-@pytest.fixture(scope="session")
-def golden(nursery: Ask, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """An undisturbed small build, and its digest."""
-    root = tmp_path_factory.mktemp("golden")
-    return root / "ba2motif" / "seed-0", nursery("build", root=root, **SMALL)["result"]
-
-
-def content_of(folder: Path) -> dict[str, bytes]:
-    """All files of a folder, hidden ones too."""
+def file_contents(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file of a folder, including hidden ones, by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
-    """Mount a disk of so many KiB; needs root."""
+    """Mount a disk of the given size in KiB; needs root."""
     folder = tmp_path / "disk"
     folder.mkdir()
 

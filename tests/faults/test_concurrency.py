@@ -1,4 +1,4 @@
-"""Several processes at once, workers that die, and clocks that jump."""
+"""Several processes at the same time, workers that die, and clocks that jump."""
 
 import json
 import os
@@ -23,9 +23,11 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import compare
 from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.files.disk import folder_lock, write_atomically
-from tests.faults.conftest import SMALL, content_of
+from tests.conftest import importing_environment, run_python
+from tests.faults.conftest import SMALL, IntactBuild, file_contents
+from tests.faults.worker_functions import allocate_too_much, raise_memory_error
 
-HOLDER = """
+HOLD_LOCK = """
 import sys, time
 from pathlib import Path
 from graphxai_data.files.disk import folder_lock
@@ -35,38 +37,37 @@ with folder_lock(Path(sys.argv[1]), wait=False):
 """
 
 
-def _held(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", HOLDER, str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    return process
+def _start_python(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=importing_environment())
 
 
-def test_the_owner_of_a_lock_is_named_and_the_lock_of_a_dead_one_is_free(
-    tmp_path: Path, golden: tuple[Path, str]
+def test_an_error_names_the_owner_of_a_lock_and_a_dead_owner_does_not_block(
+    tmp_path: Path, intact: IntactBuild
 ) -> None:
     folder = tmp_path / "ba2motif" / "seed-0"
     folder.parent.mkdir()
-    with _held(folder) as owner:
+    with _start_python(HOLD_LOCK, folder) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "held\n"
         with pytest.raises(InputError) as caught:
             build(root=tmp_path, **SMALL)
-        found = re.search(
+        match = re.search(
             r"\(process (\d+) on (\S+), since (\d{4}-\d\d-\d\d .*?)\)", str(caught.value)
         )
-        assert found is not None, caught.value
-        assert (int(found[1]), found[2]) == (owner.pid, socket.gethostname())
+        assert match is not None, caught.value
+        assert (int(match[1]), match[2]) == (owner.pid, socket.gethostname())
         owner.send_signal(signal.SIGKILL)
     assert (folder.parent / ".seed-0.lock").exists()
     assert (folder.parent / ".seed-0.owner").exists()
-    begin = time.monotonic()
-    assert build(root=tmp_path, **SMALL).content_sha256 == golden[1]
-    assert time.monotonic() - begin < 30
+    start = time.monotonic()
+    assert build(root=tmp_path, **SMALL).content_sha256 == intact.digest
+    assert time.monotonic() - start < 30
     assert not (folder.parent / ".seed-0.owner").exists()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"pid": 1}', "\0" * 100, "9" * 5000])
-def test_a_note_about_the_owner_that_makes_no_sense_is_no_obstacle(
+def test_an_unreadable_note_about_the_owner_of_a_lock_is_ignored(
     tmp_path: Path, content: str
 ) -> None:
     folder = tmp_path / "f"
@@ -81,7 +82,7 @@ def test_a_note_about_the_owner_that_makes_no_sense_is_no_obstacle(
         pass
 
 
-ONE_OF_MANY = """
+BUILD_OR_REFUSE = """
 import sys
 from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
@@ -96,43 +97,44 @@ except InputError as error:
 
 
 @pytest.mark.parametrize("wait", ["wait", "no"])
-def test_of_many_builds_at_once_one_wins_or_all_agree(
-    tmp_path: Path, golden: tuple[Path, str], wait: str
+def test_builds_at_the_same_time_wait_for_each_other_or_are_refused(
+    tmp_path: Path, intact: IntactBuild, wait: str
 ) -> None:
-    command = [sys.executable, "-c", ONE_OF_MANY, str(tmp_path), wait]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    found = {process.communicate(timeout=120)[0].strip() for process in running}
-    assert all(process.returncode == 0 for process in running)
-    assert golden[1] in found
-    assert found <= ({golden[1]} if wait == "wait" else {golden[1], "refused"})
-    made = tmp_path / "ba2motif" / "seed-0"
-    assert verify(made) == []
-    assert content_of(made) == content_of(golden[0])
+    processes = [_start_python(BUILD_OR_REFUSE, tmp_path, wait) for _ in range(4)]
+    outputs = {process.communicate(timeout=120)[0].strip() for process in processes}
+    assert all(process.returncode == 0 for process in processes)
+    assert intact.digest in outputs
+    assert outputs <= ({intact.digest} if wait == "wait" else {intact.digest, "refused"})
+    folder = tmp_path / "ba2motif" / "seed-0"
+    assert verify(folder) == []
+    assert file_contents(folder) == file_contents(intact.folder)
 
 
-def test_two_evaluations_at_once_keep_each_others_rows(
-    golden: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_two_evaluations_at_the_same_time_keep_each_others_rows(
+    intact: IntactBuild, tmp_path: Path
 ) -> None:
-    dataset = GraphXAIDataset.from_folder(golden[0])
-    wish = {
+    dataset = GraphXAIDataset.from_folder(intact.folder)
+    options = {
         "models": ["bcos-gin"], "seeds": [0], "out": tmp_path, "timing": False,
         "changes": {"epochs": 1, "hidden": 8},
     }  # fmt: skip
-    compare(dataset, explainers=["random"], faithfulness=False, **wish | {"models": None})
+    compare(dataset, explainers=["random"], faithfulness=False, **options | {"models": None})
     path = tmp_path / "bcos-gin-ba2motif" / "seed-0" / RESULTS
 
-    def other(done: int, total: int, what: str) -> None:
-        # When the first one has read what is known, the second does all its work.
+    def compare_meanwhile(done: int, total: int, what: str) -> None:
+        # The second evaluation runs as a whole after the first has read the saved rows.
         if "bcos of" in what:
-            compare(dataset, explainers=["bcos-input-x-gradient"], **wish)
+            compare(dataset, explainers=["bcos-input-x-gradient"], **options)
 
-    compare(dataset, explainers=["bcos"], progress=other, **wish)
+    compare(dataset, explainers=["bcos"], progress=compare_meanwhile, **options)
     rows = json.loads(path.read_text())["splits"]["test"]
     assert {"bcos", "bcos-input-x-gradient"} <= rows.keys()
     assert all("jaccard" in row for row in rows.values())
 
 
-def test_of_many_writers_of_one_file_the_last_one_stays_whole(tmp_path: Path) -> None:
+def test_a_file_with_many_writers_always_has_the_whole_content_of_one_of_them(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "file"
     contents = [bytes([i]) * 300_000 for i in range(4)]
     failures: list[BaseException] = []
@@ -155,26 +157,15 @@ def test_of_many_writers_of_one_file_the_last_one_stays_whole(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path]
 
 
-def _out_of_memory(number: int) -> int:
-    raise MemoryError
-
-
-def _hungry(number: int) -> int:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
-    return len(bytearray(2**33))
-
-
-@pytest.mark.parametrize("function", [_out_of_memory, _hungry])
-def test_a_worker_without_memory_is_reported_with_the_remedy(
+@pytest.mark.parametrize("function", [raise_memory_error, allocate_too_much])
+def test_the_error_about_a_worker_without_memory_suggests_fewer_jobs(
     function: Callable[[int], int],
 ) -> None:
     with pytest.raises(WorkerDiedError, match="with fewer --jobs if memory is short"):
         list(run(function, [0, 1], engine="processes", jobs=2))
 
 
-KILLED_WORKER = """
+KILL_A_WORKER = """
 import sys
 from graphxai_data.building.build import build
 from graphxai_data.building.engine import WorkerDiedError
@@ -196,25 +187,25 @@ except WorkerDiedError as error:
 """
 
 
-def test_a_worker_that_is_killed_ends_the_build_clearly_and_a_rerun_goes_on(tmp_path: Path) -> None:
+def test_a_killed_worker_ends_the_build_with_a_clear_error_and_a_rerun_continues_it(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("psutil")
-    command = [sys.executable, "-c", KILLED_WORKER, str(tmp_path / "a")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    result = run_python(KILL_A_WORKER, tmp_path / "a")
     assert "a worker process died" in result.stdout, result.stdout + result.stderr
     kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("shard-*.h5")}
     assert len(kept) >= 3
-    wish = SMALL | {"graphs": 600}
-    again = build(root=tmp_path / "a", **wish)
-    assert again == build(root=tmp_path / "b", **wish)
-    made = tmp_path / "a" / "ba2motif" / "seed-0"
-    assert {name: (made / name).stat().st_mtime_ns for name in kept} == kept
+    options = SMALL | {"graphs": 600}
+    assert build(root=tmp_path / "a", **options) == build(root=tmp_path / "b", **options)
+    folder = tmp_path / "a" / "ba2motif" / "seed-0"
+    assert {name: (folder / name).stat().st_mtime_ns for name in kept} == kept
 
 
 @pytest.mark.parametrize("jump", [-(10**9), 10**9])
-def test_a_clock_that_jumps_changes_nothing(
-    tmp_path: Path, golden: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, jump: int
+def test_a_clock_that_jumps_between_two_runs_changes_nothing(
+    tmp_path: Path, intact: IntactBuild, jump: int
 ) -> None:
-    """Between two runs, so that what is on disk comes from the future, or from 1995."""
+    """The files of the first run come from the future, or from 1995."""
     calls = 0
 
     def stop(done: int, total: int, what: str) -> None:
@@ -225,22 +216,21 @@ def test_a_clock_that_jumps_changes_nothing(
 
     with pytest.raises(KeyboardInterrupt):
         build(root=tmp_path, progress=stop, **SMALL)
-    then = time.time() + jump
+    wrong_time = time.time() + jump
     for path in tmp_path.rglob("*"):
-        os.utime(path, (then, then))
+        os.utime(path, (wrong_time, wrong_time))
     kept = {path.name for path in tmp_path.rglob("shard-*.h5")}
-    seen: list[int] = []
-    build(root=tmp_path, progress=lambda done, *_: seen.append(done), **SMALL)
-    assert seen[0] == 10 * len(kept) > 0
-    made = tmp_path / "ba2motif" / "seed-0"
-    assert content_of(made) == content_of(golden[0])
+    counts: list[int] = []
+    build(root=tmp_path, progress=lambda done, *_: counts.append(done), **SMALL)
+    assert counts[0] == 10 * len(kept) > 0
+    assert file_contents(tmp_path / "ba2motif" / "seed-0") == file_contents(intact.folder)
 
 
-def test_a_clock_that_jumps_while_it_is_looked_at_changes_nothing(
-    tmp_path: Path, golden: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+def test_a_clock_that_jumps_whenever_it_is_read_changes_nothing(
+    tmp_path: Path, intact: IntactBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draws = random.Random(0)  # noqa: S311
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + draws.uniform(-(10**9), 10**9))
-    assert build(root=tmp_path, **SMALL).content_sha256 == golden[1]
-    assert content_of(tmp_path / "ba2motif" / "seed-0") == content_of(golden[0])
+    assert build(root=tmp_path, **SMALL).content_sha256 == intact.digest
+    assert file_contents(tmp_path / "ba2motif" / "seed-0") == file_contents(intact.folder)

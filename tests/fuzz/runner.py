@@ -1,9 +1,7 @@
-"""Read many changed files in a process of its own, with bounds on memory and time.
+"""Read many changed files with limits on memory and time; to be run in a process of its own.
 
-    runner.py SEED TARGET=COUNT …
-
-Prints the number of the example before it is read, and at the end of a target how many were
-refused. Whatever is not one of the package's own errors ends the process; so do 20 seconds for one
+Prints the number of each example before reading it, and after each target how many files were
+refused. Any error that is not one of the package's own ends the process; so do 20 seconds for one
 file.
 """
 
@@ -18,34 +16,36 @@ import warnings
 from pathlib import Path
 
 from graphxai_data.errors import GraphXAIDataError
-from tests.fuzz.mutate import mutated
+from tests.fuzz.mutate import mutate
 from tests.fuzz.targets import TARGETS
 
-ROOM = 3 << 29  # 1.5 GiB beyond what the imports take
+EXTRA_MEMORY = 3 << 29  # 1.5 GiB more than the imports take
 
 
-def bound_memory() -> None:
+def limit_memory() -> None:
+    """Let this process take 1.5 GiB more than it has now."""
     resource.setrlimit(resource.RLIMIT_AS, (-1, resource.getrlimit(resource.RLIMIT_AS)[1]))
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + ROOM
+    limit = pages * resource.getpagesize() + EXTRA_MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, -1))
 
 
-def main(target: str, seed: int, count: int) -> int:
+def read_changed_files(target: str, count: int, seed: int) -> None:
+    """Read `count` changed files of a target; exit with code 1 if one is not handled well."""
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as name:
         paths, read = TARGETS[target](Path(name))
-        whole = {path: path.read_bytes() for path in paths}
-        for path in paths:  # what is whole is read
+        valid = {path: path.read_bytes() for path in paths}
+        for path in paths:
             read(path)
-        bound_memory()
+        limit_memory()
         refused = 0
         for i in range(count):
             draws = random.Random(f"{target} {seed} {i}")  # noqa: S311
-            for path, content in whole.items():
+            for path, content in valid.items():
                 path.write_bytes(content)
             path = draws.choice(paths)
-            path.write_bytes(mutated(whole[path], draws))
+            path.write_bytes(mutate(valid[path], draws))
             print(i, flush=True)
             signal.alarm(20)
             try:
@@ -55,18 +55,8 @@ def main(target: str, seed: int, count: int) -> int:
             except GraphXAIDataError as error:
                 refused += 1
                 if len(str(error)) > 5000:
-                    print(f"example {i}: a message of {len(str(error))} letters", file=sys.stderr)
-                    return 1
+                    sys.exit(f"example {i}: a message of {len(str(error))} letters")
             except BaseException:
-                print(f"example {i}: {traceback.format_exc()}", file=sys.stderr)
-                return 1
+                sys.exit(f"example {i}: {traceback.format_exc()}")
             signal.alarm(0)
     print("refused", target, refused, flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    for argument in sys.argv[2:]:
-        name, _, count = argument.partition("=")
-        if main(name, int(sys.argv[1]), int(count)):
-            sys.exit(1)

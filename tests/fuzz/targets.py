@@ -1,6 +1,6 @@
-"""What is fuzzed: for each kind of file a valid one, and the code that reads it.
+"""The kinds of files that are fuzzed.
 
-A target makes its files in a folder, and gives the paths to be changed and a function that reads.
+Each target writes valid files into a folder, and returns their paths and a function that reads one.
 """
 
 import dataclasses
@@ -38,17 +38,17 @@ def smiles(folder: Path) -> Target:
     from graphxai_data.generators.molecule_pool import select_backgrounds
     from graphxai_data.seeds import rng_for
 
-    plain, table, packed = folder / "a.smi", folder / "b.csv", folder / "c.smi.gz"
+    plain, table, compressed = folder / "a.smi", folder / "b.csv", folder / "c.smi.gz"
     plain.write_text("\n".join(f"{s} name{i}" for i, s in enumerate(SMILES)))
     table.write_text("id,SMILES\n" + "".join(f'{i},"{s}"\n' for i, s in enumerate(SMILES)))
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    return [plain, table, packed], lambda path: select_backgrounds(
+    compressed.write_bytes(gzip.compress(plain.read_bytes()))
+    return [plain, table, compressed], lambda path: select_backgrounds(
         path, 5, rng_for(0, "fuzz"), lambda molecule, candidate: None
     )
 
 
-def _planned(name: str, source: str, path: Path, graphs: int) -> None:
-    """Everything that a build reads of a source, and the graphs made from it."""
+def _read_source(name: str, source: str, path: Path, graphs: int) -> None:
+    """Read a source as a build does, and generate graphs from it."""
     from graphxai_data.building.build import ShardTask, make_shard
 
     recipe = Recipe.load(name)
@@ -63,7 +63,7 @@ def grafts(folder: Path) -> Target:
     shipped = find_sources(Recipe.load("dihalo"))["zinc"].path
     path = folder / "pool.smi"
     path.write_text("\n".join(read_molecules(shipped)[:40]))
-    return [path], lambda path: _planned("dihalo", "zinc", path, 3)
+    return [path], lambda path: _read_source("dihalo", "zinc", path, 3)
 
 
 def idx(folder: Path) -> Target:
@@ -76,7 +76,7 @@ def idx(folder: Path) -> Target:
             paths.append(folder / f"{part}-{kind}-ubyte")
             header = struct.pack(f">I{array.ndim}I", 0x0800 | array.ndim, *array.shape)
             paths[-1].write_bytes(header + array.astype(np.uint8).tobytes())
-    return paths, lambda path: _planned("mnist75sp", "mnist", path.parent, 4)
+    return paths, lambda path: _read_source("mnist75sp", "mnist", path.parent, 4)
 
 
 def tu(folder: Path) -> Target:
@@ -84,7 +84,7 @@ def tu(folder: Path) -> Target:
 
     for name, text in tu_files(20).items():
         (folder / name).write_text(text)
-    return sorted(folder.iterdir()), lambda path: _planned("nci1", "nci1", path.parent, 10)
+    return sorted(folder.iterdir()), lambda path: _read_source("nci1", "nci1", path.parent, 10)
 
 
 def tu_zip(folder: Path) -> Target:
@@ -93,7 +93,7 @@ def tu_zip(folder: Path) -> Target:
     with zipfile.ZipFile(folder / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in tu_files(10).items():
             archive.writestr(f"NCI1/{name}", text)
-    return [folder / "a.zip"], lambda path: _planned("nci1", "nci1", path, 5)
+    return [folder / "a.zip"], lambda path: _read_source("nci1", "nci1", path, 5)
 
 
 def ogb(folder: Path) -> Target:
@@ -101,7 +101,7 @@ def ogb(folder: Path) -> Target:
 
     written(folder, published_files(40))
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return paths, lambda path: _planned("molhiv", "molhiv", folder, 10)
+    return paths, lambda path: _read_source("molhiv", "molhiv", folder, 10)
 
 
 def ogb_table(folder: Path) -> Target:
@@ -109,14 +109,14 @@ def ogb_table(folder: Path) -> Target:
 
     written(folder, files(40))
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return paths, lambda path: _planned("molhiv", "molhiv", folder, 10)
+    return paths, lambda path: _read_source("molhiv", "molhiv", folder, 10)
 
 
 def pattern(folder: Path) -> Target:
     from tests.generators.test_pattern_published import published, written
 
     path = written(folder, published(7))
-    return [path], lambda path: _planned("pattern-published", "pattern", path, 7)
+    return [path], lambda path: _read_source("pattern-published", "pattern", path, 7)
 
 
 def shards(folder: Path) -> Target:
@@ -138,16 +138,17 @@ def builds(folder: Path) -> Target:
     from graphxai_data.datasets.in_memory import GraphXAIDataset
 
     build("ba2motif", root=folder, graphs=20, engine="serial")
-    made = folder / "ba2motif" / "seed-0"
+    build_folder = folder / "ba2motif" / "seed-0"
 
     def read(path: Path) -> None:
-        assert all(isinstance(problem, str) for problem in verify(made))
-        GraphXAIDataset.from_folder(made)
+        assert all(isinstance(problem, str) for problem in verify(build_folder))
+        GraphXAIDataset.from_folder(build_folder)
 
-    return [made / name for name in ("manifest.json", "rings.json")], read
+    return [build_folder / name for name in ("manifest.json", "rings.json")], read
 
 
-def _model(folder: Path) -> tuple[Any, Any]:
+def _save_model(folder: Path) -> tuple[Any, Any]:
+    """Save a checkpoint of an untrained model; return the model and its card."""
     import torch
 
     from graphxai_data.nn.zoo import Settings, make_model
@@ -164,10 +165,10 @@ def _model(folder: Path) -> tuple[Any, Any]:
 
 
 def checkpoints(folder: Path) -> Target:
-    """Hostile ones: the digest in the card is made to fit whatever weights there are."""
+    """Checkpoints of an attacker: the digest in the card always fits the weights."""
     from graphxai_data.training.checkpoint import CARD, WEIGHTS, load_checkpoint
 
-    _model(folder)
+    _save_model(folder)
 
     def read(path: Path) -> None:
         if path.name == WEIGHTS:
@@ -181,13 +182,13 @@ def checkpoints(folder: Path) -> Target:
 
 
 def states(folder: Path) -> Target:
-    """Of a training that was stopped: hostile ones, with a digest that fits."""
+    """States of a stopped training from an attacker: the digest always fits."""
     import safetensors.torch
 
     from graphxai_data.training import state as training_state
     from graphxai_data.training.state import STATE, Epoch, TrainingState, read_description
 
-    model, card = _model(folder)
+    model, card = _save_model(folder)
     state = TrainingState.new(model, 0.01)
     for parameter in model.parameters():
         parameter.grad = parameter.detach().clone()
@@ -202,8 +203,8 @@ def states(folder: Path) -> Target:
     def read(path: Path) -> None:
         if path.name == "about.json":
             text = path.read_bytes().decode(errors="replace")
-            said = {"about": text, "sha256": training_state._digest(text, tensors)}
-            (folder / STATE).write_bytes(safetensors.torch.save(tensors, said))
+            metadata = {"about": text, "sha256": training_state._digest(text, tensors)}
+            (folder / STATE).write_bytes(safetensors.torch.save(tensors, metadata))
         read_description(folder)
         TrainingState.new(model, 0.01).load(folder)
 
@@ -211,19 +212,18 @@ def states(folder: Path) -> Target:
 
 
 def scores(folder: Path) -> Target:
-    import importlib
+    from graphxai_data.explain.files import ScoreFile
 
-    files = importlib.import_module("graphxai_data.explain.files")
     path = folder / "scores.safetensors"
-    files.ScoreFile(
+    ScoreFile(
         "ba2motif", "0" * 64, "theirs", np.arange(5), np.arange(6) * 3, np.linspace(0, 1, 15),
         np.arange(6) * 2, np.linspace(0, 1, 10),
     ).save(path)  # fmt: skip
-    return [path], files.ScoreFile.load
+    return [path], ScoreFile.load
 
 
 def evaluations(folder: Path) -> Target:
-    """What is kept of a model: damage means that it is measured again."""
+    """Saved evaluations of a model: if damaged, it is evaluated again."""
     from types import SimpleNamespace
 
     from graphxai_data.evaluation.study import SavedRows
@@ -231,14 +231,14 @@ def evaluations(folder: Path) -> Target:
     manifest = SimpleNamespace(content_sha256="1" * 64)
     dataset, card = SimpleNamespace(manifest=manifest), SimpleNamespace(weights_sha256="2" * 64)
     path = folder / "evaluation.json"
-    kept = SavedRows(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
-    kept.write({"bcos": {"jaccard": 0.5, "auroc": None, "curves": {"a": [0.1]}}})
+    saved = SavedRows(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
+    saved.write({"bcos": {"jaccard": 0.5, "auroc": None, "curves": {"a": [0.1]}}})
 
     def read(path: Path) -> None:
-        found = SavedRows(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
-        assert isinstance(found.rows, dict)
-        assert all(isinstance(row, dict) for row in found.rows.values())
-        json.dumps(found.rows)
+        saved = SavedRows(path, dataset, card, "test", force=False)  # type: ignore[arg-type]
+        assert isinstance(saved.rows, dict)
+        assert all(isinstance(row, dict) for row in saved.rows.values())
+        json.dumps(saved.rows)
 
     return [path], read
 

@@ -1,16 +1,14 @@
 """Changed files of every kind: each is read or refused with one of the package's own errors."""
 
-import os
-import subprocess
-import sys
+import json
 
 import pytest
 
-from tests.fuzz.conftest import REPOSITORY, needs_proc
+from tests.conftest import needs_proc, run_python
 from tests.fuzz.targets import TARGETS
 
-# Per group of targets that share a process: how many changed files are read per target, and how
-# many of those have to be refused at least.
+# Targets that share a process: for each, how many changed files are read, and how many of them at
+# least must be refused.
 GROUPS: dict[str, dict[str, tuple[int, int]]] = {
     "recipes": {"recipes": (300, 60)},
     "molecules": {"smiles": (300, 20), "grafts": (100, 2)},
@@ -28,29 +26,31 @@ GROUPS: dict[str, dict[str, tuple[int, int]]] = {
 }
 
 
-def fuzz(counts: dict[str, int], seed: int) -> dict[str, int]:
-    """Read changed files in a process of its own; return how many were refused per target."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *sys.path])
-    arguments = [f"{target}={count}" for target, count in counts.items()]
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.runner", str(seed), *arguments],
-        capture_output=True, text=True, env=environment, cwd=REPOSITORY, timeout=3600,
-    )  # fmt: skip
+READ_FILES = """
+import json, sys
+from tests.fuzz.runner import read_changed_files
+for target, count in json.loads(sys.argv[1]).items():
+    read_changed_files(target, count, seed=int(sys.argv[2]))
+"""
+
+
+def count_refused(counts: dict[str, int], seed: int) -> dict[str, int]:
+    """Read changed files in a fresh process; return how many were refused per target."""
+    result = run_python(READ_FILES, json.dumps(counts), seed, timeout=3600)
     lines = result.stdout.split("\n")
     assert result.returncode == 0, f"seed {seed}: {lines[-4:]}\n{result.stderr[-3000:]}"
     refused = [line.split() for line in lines if line.startswith("refused")]
     return {target: int(count) for _, target, count in refused}
 
 
-def test_every_target_is_in_one_group() -> None:
+def test_every_target_is_in_exactly_one_group() -> None:
     assert sorted(target for group in GROUPS.values() for target in group) == sorted(TARGETS)
 
 
 @needs_proc
 @pytest.mark.parametrize("group", GROUPS)
 def test_changed_files_are_read_or_refused(group: str) -> None:
-    refused = fuzz({target: count for target, (count, _) in GROUPS[group].items()}, seed=0)
+    refused = count_refused({target: count for target, (count, _) in GROUPS[group].items()}, seed=0)
     for target, (count, least) in GROUPS[group].items():
         assert least <= refused[target] <= count, target
 
@@ -59,4 +59,4 @@ def test_changed_files_are_read_or_refused(group: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_thirty_times_as_many_changed_files_are_read_or_refused(group: str) -> None:
-    fuzz({target: 30 * count for target, (count, _) in GROUPS[group].items()}, seed=1)
+    count_refused({target: 30 * count for target, (count, _) in GROUPS[group].items()}, seed=1)
