@@ -143,7 +143,7 @@ def _kill_at_random_moments(
 def test_a_build_killed_at_random_moments_ends_with_the_same_digest(
     run_in_child: RunInChild, tmp_path: Path, seed: int
 ) -> None:
-    arguments = SMALL | {"graphs": 400, "rings": True}
+    arguments = SMALL | {"graphs": 200, "rings": True}
     undisturbed = run_in_child("build", root=tmp_path / "undisturbed", **arguments)
     digest, hits = _kill_at_random_moments(
         run_in_child, "build", 8, seed, undisturbed["seconds"] * 0.6,
