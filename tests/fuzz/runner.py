@@ -43,7 +43,8 @@ def read_changed_files(target: str, count: int, seed: int) -> None:
         for i in range(count):
             draws = random.Random(f"{target} {seed} {i}")  # noqa: S311
             for path, content in valid.items():
-                path.write_bytes(content)
+                if path.read_bytes() != content:  # reading may have changed other files
+                    path.write_bytes(content)
             path = draws.choice(paths)
             path.write_bytes(mutate(valid[path], draws))
             print(i, flush=True)
