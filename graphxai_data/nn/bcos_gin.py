@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.errors import InputError, whole_number
+from graphxai_data.errors import InputError
 from graphxai_data.nn.bcos import BcosLinear, DynamicLinear, RMSNorm
 from graphxai_data.nn.config import BcosGINConfig, BcosGINEConfig
 from graphxai_data.nn.gin import GraphNetwork
@@ -32,14 +32,14 @@ class BcosGIN(GraphNetwork):
     config: BcosGINConfig
     logit_scale: Tensor
 
-    def __init__(self, in_features: int, classes: int, *size: int, **options: Any) -> None:
-        super().__init__(in_features, classes, *size, **options)
+    def __init__(self, *size: int, **options: Any) -> None:
+        super().__init__(*size, **options)
         config = self.config
         self.updates = nn.ModuleList(
             bcos_layers([a] + [b] * config.update_layers, config) for a, b in pairwise(self.widths)
         )
         self.readout = bcos_layers([config.hidden] * config.readout_layers, config)
-        self.readout.append(BcosLinear(config.hidden, classes, config.b, config.max_out))
+        self.readout.append(BcosLinear(config.hidden, config.classes, config.b, config.max_out))
         self.eps, self.logit_bias = float(config.eps), float(config.logit_bias)
         self.register_buffer("logit_scale", torch.tensor(1.0))
 
@@ -82,14 +82,11 @@ class BcosGINE(BcosGIN):
     Config: ClassVar[type[BcosGINEConfig]] = BcosGINEConfig
     config: BcosGINEConfig
 
-    def __init__(
-        self, in_features: int, edge_features: int, classes: int, *size: int, **options: Any
-    ) -> None:
-        whole_number("edge_features", edge_features, 1, 2**20)
-        super().__init__(in_features, classes, *size, edge_features=edge_features, **options)
+    def __init__(self, *size: int, **options: Any) -> None:
+        super().__init__(*size, **options)
         self.additive = self.config.edges == "additive"
         kind = _Additive if self.additive else _Multiplicative
-        self.edges = nn.ModuleList(kind(edge_features, width) for width in self.widths[:-1])
+        self.edges = nn.ModuleList(kind(self.edge_features, width) for width in self.widths[:-1])
 
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it."""
@@ -106,8 +103,8 @@ class _Additive(nn.Linear):
     def forward(  # type: ignore[override]
         self, h: Tensor, own_weight: float, edges: Edges
     ) -> Tensor:
-        states = edges.sum_with_neighbours(h, own_weight)
         features = edges.weigh(cast(Tensor, edges.attr))
+        states = edges.sum_with_neighbours(h, own_weight)
         return states + super().forward(edges.sum_at_targets(features))
 
 

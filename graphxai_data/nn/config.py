@@ -13,6 +13,14 @@ Depth = Annotated[int, Between(1, 20)]
 
 
 @dataclass(frozen=True)
+class EdgeSize(Checked):
+    """The options that come first, by position, in models that need edge features."""
+
+    in_features: Width
+    edge_features: Width
+
+
+@dataclass(frozen=True)
 class Size(Checked):
     """The options that may be given by position.
 
@@ -61,6 +69,13 @@ class GINConfig(NetworkConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GINEConfig(GINConfig, EdgeSize):
+    """The options of `GINE`: those of `GIN`, with edge_features in second place."""
+
+    edge_features: Width = field(kw_only=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BcosGINConfig(GINConfig):
     """The options of `BcosGIN`.
 
@@ -82,13 +97,14 @@ class BcosGINConfig(GINConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BcosGINEConfig(BcosGINConfig):
-    """The options of `BcosGINE`.
+class BcosGINEConfig(BcosGINConfig, EdgeSize):
+    """The options of `BcosGINE`: those of `BcosGIN`, with edge_features in second place.
 
     Attributes:
         edges: "additive" for messages h_j + W e_ji, "multiplicative" for h_j · (1 + W e_ji).
     """
 
+    edge_features: Width = field(kw_only=False)
     edges: Literal["additive", "multiplicative"] = "additive"
 
 

@@ -5,22 +5,45 @@ every node from its own state and the sum over its neighbours, L times; then app
 every node and sum over the graph ("readout, then aggregate").
 """
 
+import inspect
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 import torch
 from torch import Tensor, nn
 
-from graphxai_data.errors import InputError, whole_number
-from graphxai_data.nn.config import GINConfig, NetworkConfig
+from graphxai_data.errors import InputError, nearest
+from graphxai_data.nn.config import GINConfig, GINEConfig, NetworkConfig
 from graphxai_data.nn.sums import Edges, sum_per_graph
 
 
 class GraphModel(nn.Module):
-    """The base of all models; arguments are the fields of `Config`."""
+    """The base of all models; arguments are the fields of `Config`, which is their signature."""
 
     Config: ClassVar[type[NetworkConfig]]
+    __signature__: ClassVar[inspect.Signature | None]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "Config" in vars(cls):
+            cls.__signature__ = _signature(cls.Config)
+        elif "__init__" in vars(cls):  # a user's model with arguments of its own
+            cls.__signature__ = None
+
+    def __init__(self, *size: int, **options: Any) -> None:
+        super().__init__()
+        signature = _signature(self.Config)
+        known, name = signature.parameters, type(self).__name__
+        for key in options:
+            if key not in known:
+                raise InputError(f"{name}: unknown option '{key}'; {nearest(key, known)}")
+        try:
+            signature.bind(*size, **options)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}; expected {signature}") from None
+        self.config = self.Config(*size, **options)
+        self.level = self.config.level
 
     def forward(
         self,
@@ -55,20 +78,25 @@ class GraphModel(nn.Module):
         raise NotImplementedError
 
 
+def _signature(config: type[NetworkConfig]) -> inspect.Signature:
+    """Return the signature of a dataclass, with types that do not state their bounds."""
+    signature, hints = inspect.signature(config), get_type_hints(config)
+    parameters = signature.parameters.values()
+    return signature.replace(parameters=[p.replace(annotation=hints[p.name]) for p in parameters])
+
+
 class GraphNetwork(GraphModel):
     """A graph isomorphism network: subclasses make `updates` and `readout`."""
 
-    Config: ClassVar[type[GINConfig]] = GINConfig
+    config: GINConfig
     updates: nn.ModuleList
     readout: nn.Module
 
-    def __init__(self, in_features: int, classes: int, *size: int, **options: Any) -> None:
-        super().__init__()
-        self.config = self.Config(in_features, classes, *size, **options)
+    def __init__(self, *size: int, **options: Any) -> None:
+        super().__init__(*size, **options)
         self.in_features = self.config.in_features
         self.edge_features = self.config.edge_features
-        self.level = self.config.level
-        self.widths = [in_features] + [self.config.hidden] * self.config.layers
+        self.widths = [self.in_features] + [self.config.hidden] * self.config.layers
         self.dropout = nn.Dropout(self.config.dropout)
 
     def logits(
@@ -132,8 +160,10 @@ class GIN(GraphNetwork):
     and layers by position or by name, the others by name.
     """
 
-    def __init__(self, in_features: int, classes: int, *size: int, **options: Any) -> None:
-        super().__init__(in_features, classes, *size, **options)
+    Config: ClassVar[type[GINConfig]] = GINConfig
+
+    def __init__(self, *size: int, **options: Any) -> None:
+        super().__init__(*size, **options)
         config = self.config
         self.eps = nn.Parameter(torch.zeros(config.layers))
         self.updates = nn.ModuleList(
@@ -141,7 +171,7 @@ class GIN(GraphNetwork):
             for a, b in pairwise(self.widths)
         )
         self.readout = relu_layers([config.hidden] * config.readout_layers, config.norm)
-        self.readout.append(nn.Linear(config.hidden, classes))
+        self.readout.append(nn.Linear(config.hidden, config.classes))
 
     def own_weight(self, layer: int) -> Tensor:
         """Return 1 + ε, learned."""
@@ -154,12 +184,11 @@ class GINE(GIN):
     Arguments as for `GIN`, with edge_features in second place.
     """
 
-    def __init__(
-        self, in_features: int, edge_features: int, classes: int, *size: int, **options: Any
-    ) -> None:
-        whole_number("edge_features", edge_features, 1, 2**20)
-        super().__init__(in_features, classes, *size, edge_features=edge_features, **options)
-        self.edges = nn.ModuleList(nn.Linear(edge_features, w) for w in self.widths[:-1])
+    Config: ClassVar[type[GINEConfig]] = GINEConfig
+
+    def __init__(self, *size: int, **options: Any) -> None:
+        super().__init__(*size, **options)
+        self.edges = nn.ModuleList(nn.Linear(self.edge_features, w) for w in self.widths[:-1])
 
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) h_i + Σ_j ReLU(h_j + W e_ji)."""

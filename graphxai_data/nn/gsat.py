@@ -40,16 +40,19 @@ class GSAT(GraphModel):
     """
 
     Config: ClassVar[type[GSATConfig]] = GSATConfig
+    config: GSATConfig
 
-    def __init__(self, in_features: int, classes: int, *size: int, **options: Any) -> None:
-        super().__init__()
-        config = GSATConfig(in_features, classes, *size, **options)
+    def __init__(self, *size: int, **options: Any) -> None:
+        super().__init__(*size, **options)
+        config = self.config
         hidden, half = config.hidden, max(1, config.hidden // 2)
-        self.level = config.level
         self.backbone = _backbone(config)
         self.encoder = _backbone(config) if config.own_encoder else None
         self.classifier = nn.Sequential(
-            nn.Linear(hidden, half), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(half, classes)
+            nn.Linear(hidden, half),
+            nn.ReLU(),
+            nn.Dropout(config.dropout),
+            nn.Linear(half, config.classes),
         )
         self.attention = relu_layers([2 * hidden + config.edge_features, hidden, hidden], "none")
         self.attention.append(nn.Linear(hidden, 1))

@@ -1,4 +1,7 @@
+import inspect
+import re
 from collections.abc import Callable
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -9,6 +12,8 @@ from torch_geometric.nn import GINConv, GINEConv
 from graphxai_data.errors import InputError
 from graphxai_data.nn import GIN, GINE, BcosGIN, BcosGINE, BcosLinear, DeepSets, explanation_mode
 from graphxai_data.nn.bcos import RMSNorm
+from graphxai_data.nn.gin import GraphModel
+from graphxai_data.nn.zoo import MODELS
 
 # Two graphs: a directed triangle with a tail and an isolated node; two nodes without an edge.
 EDGES = torch.tensor([[0, 1, 2, 2, 3], [1, 2, 0, 3, 2]])
@@ -254,7 +259,7 @@ def test_impossible_settings_are_refused(options: dict[str, object], message: st
         BcosGINE(FEATURES, BONDS, CLASSES, edges="no")
     with pytest.raises(InputError, match="norm: expected one of 'batch', 'none', got 'rms'"):
         GIN(FEATURES, CLASSES, norm="rms")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'b'"):
+    with pytest.raises(InputError, match="GIN: unknown option 'b'; known: classes, dropout"):
         GIN(FEATURES, CLASSES, b=2)
 
 
@@ -269,3 +274,53 @@ def test_relu_models_can_be_differentiated_twice(x: Tensor, edge_attr: Tensor) -
     assert torch.autograd.gradgradcheck(
         lambda t: model(t, EDGES, edge_attr, BATCH), (x.requires_grad_(),)
     )
+
+
+@pytest.mark.parametrize("model", MODELS.values())
+def test_the_signature_of_a_model_has_all_its_options(model: type[GraphModel]) -> None:
+    parameters = inspect.signature(model).parameters
+    first = ["in_features", "classes", "hidden", "layers"]
+    if model in (GINE, BcosGINE):
+        first.insert(1, "edge_features")
+    assert [n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD] == first
+    options = {n: p.default for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+    assert {*first, *options} == {field.name for field in fields(model.Config)}
+    sizes = [2] * (len(first) - 2)
+    config = model(*sizes).config
+    assert config == model(*sizes, **options).config
+    defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
+    assert defaults == {name: getattr(config, name) for name in defaults}
+
+
+def test_help_shows_the_options_without_their_bounds() -> None:
+    assert str(inspect.signature(BcosGINE)) == (
+        "(in_features: int, edge_features: int, classes: int, hidden: int = 64, layers: int = 3, "
+        "*, update_layers: int = 2, norm: Literal['rms', 'none'] = 'none', dropout: float = 0.0, "
+        "level: Literal['graph', 'node'] = 'graph', readout_layers: int = 3, b: float = 2.0, "
+        "max_out: int = 1, eps: float = 0.0, logit_bias: float = 0.0, "
+        "edges: Literal['additive', 'multiplicative'] = 'additive') -> None"
+    )
+
+
+def test_a_users_model_with_its_own_arguments_shows_these() -> None:
+    class Narrow(GIN):
+        def __init__(self, in_features: int) -> None:
+            super().__init__(in_features, 2, hidden=4)
+
+    assert str(inspect.signature(Narrow)) == "(in_features: int) -> None"
+    assert Narrow(3).config.hidden == 4
+
+
+@pytest.mark.parametrize("model", MODELS.values())
+def test_an_unknown_option_is_an_error_that_names_the_nearest(model: type[GraphModel]) -> None:
+    sizes = (3, 2, 2) if model in (GINE, BcosGINE) else (3, 2)
+    message = f"{model.__name__}: unknown option 'hiden'; did you mean 'hidden'?"
+    with pytest.raises(InputError, match=re.escape(message)):
+        model(*sizes, hiden=8)
+
+
+def test_a_missing_argument_is_an_error_that_names_the_model() -> None:
+    with pytest.raises(TypeError, match="GINE: missing a required argument: 'classes'; expected "):
+        GINE(3, 2)
+    with pytest.raises(TypeError, match="GIN: too many positional arguments"):
+        GIN(3, 2, 8, 2, 1)
