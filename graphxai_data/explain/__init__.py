@@ -13,16 +13,7 @@ from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.explain.attention import attention
-from graphxai_data.explain.base import (
-    ROWS,
-    RULES,
-    Explanation,
-    Inputs,
-    Row,
-    check_ready,
-    nodes_from_edges,
-    values_and_targets,
-)
+from graphxai_data.explain.base import ROWS, RULES, Explanation, Inputs, Row, nodes_from_edges
 from graphxai_data.explain.bcos import BcosExplainer, all_contribution_maps, contribution_map
 from graphxai_data.explain.gnn_explainer import gnn_explainer
 from graphxai_data.explain.gradients import input_x_gradient, integrated_gradients, saliency
@@ -92,7 +83,6 @@ def explain(
         raise InputError(f"unknown method '{method}'; {nearest(name, METHODS)}")
     inputs = Inputs.of(data, node)
     if model is not None:
-        check_ready(model)
         inputs.check_fits(model)
     function: Callable[..., Any] | None = _MODEL_METHODS.get(name) or _GRAPH_METHODS.get(name)
     _check_options(name, function, options)
@@ -107,7 +97,7 @@ def explain(
     scores = _ground_truth(data) if function is None else function(inputs, **options)
     value = classes = None
     if model is not None:
-        value, classes = values_and_targets(model, inputs, target, row)
+        value, classes = inputs.explained(model, target, row)
     return replace(inputs.explanation(scores, value, classes), data=data)
 
 

@@ -1,7 +1,7 @@
 """GSAT's attention as an explanation: scores of edges, and of nodes by a rule."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graphxai_data.errors import InputError
 from graphxai_data.explain.base import (
@@ -9,9 +9,9 @@ from graphxai_data.explain.base import (
     Inputs,
     Row,
     Rule,
-    explained_value,
+    Target,
+    explained,
     nodes_from_edges,
-    target_classes,
 )
 from graphxai_data.nn.gsat import GSAT
 from graphxai_data.nn.sums import Edges
@@ -20,18 +20,13 @@ from graphxai_data.nn.sums import Edges
 def attention(
     model: nn.Module,
     inputs: Inputs,
-    target: int | Tensor | None = None,
+    target: Target = None,
     row: Row = "logit",
     edge_to_node: Rule = "mean",
 ) -> Explanation:
-    """Return the attention [m] behind a prediction, which is the same for all classes.
+    """Return the attention [m] behind a prediction, which is the same for all classes and rows.
 
-    Args:
-        model: a GSAT.
-        inputs: the graphs.
-        target: the class recorded as explained; the predicted one if None.
-        row: the value recorded as explained.
-        edge_to_node: how the score of a node is computed from those of its edges.
+    The rule `edge_to_node` computes the score of a node from those of its edges.
     """
     if not isinstance(model, GSAT):
         raise InputError(
@@ -43,7 +38,6 @@ def attention(
         logits, scores, _ = model.attend(inputs.x, edges, inputs.batch)
     if inputs.node is not None:
         logits = logits[[inputs.node]]
-    classes = target_classes(logits, target)
-    value = explained_value(logits, classes, row)
+    value, classes = explained(logits, target, row)
     nodes = nodes_from_edges(scores, inputs.edge_index, len(inputs.x), edge_to_node)
     return inputs.explanation(nodes, value, classes, edges=scores)

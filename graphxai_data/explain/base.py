@@ -12,7 +12,7 @@ from torch_geometric.data import Batch
 
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.graphs.columns import pointers
-from graphxai_data.metrics import top_rows
+from graphxai_data.metrics import Floats, Ints, top_rows
 from graphxai_data.nn.sums import sum_per_graph
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Row = Literal["logit", "contrast"]
 Rule = Literal["mean", "max", "sum"]
+# A class for all graphs, or [g] one per graph; None is the predicted one.
+Target = int | Tensor | None
 ROWS: tuple[Row, ...] = ("logit", "contrast")
 RULES: tuple[Rule, ...] = ("mean", "max", "sum")
 
@@ -75,7 +77,8 @@ class Inputs(NamedTuple):
         return cls(x, data.edge_index, attr, batch, graphs, ids, node)
 
     def check_fits(self, model: nn.Module) -> None:
-        """Raise an `InputError` unless a model can take these inputs."""
+        """Raise an `InputError` unless a model is ready and can take these inputs."""
+        check_ready(model)
         dtypes = {p.dtype for p in model.parameters() if p.is_floating_point()}
         if dtypes and self.x.dtype not in dtypes:
             raise InputError(
@@ -117,6 +120,11 @@ class Inputs(NamedTuple):
         logits: Tensor = model(x, edge_index, edge_attr, batch, **options)
         return logits if self.node is None else logits[[self.node]]
 
+    def explained(self, model: nn.Module, target: Target, row: Row) -> tuple[Tensor, Tensor]:
+        """Return [g] the explained values of a model, and [g] the classes they are for."""
+        with torch.no_grad():
+            return explained(self.logits(model), target, row)
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -149,9 +157,7 @@ class Explanation:
     @cached_property
     def graphs(self) -> int:
         """Return the number of graphs."""
-        if self.target is not None:
-            return len(self.target)
-        return int(self.batch.max()) + 1
+        return int(self.batch.max()) + 1 if self.target is None else len(self.target)
 
     @cached_property
     def node_sums(self) -> Tensor:
@@ -196,8 +202,7 @@ class Explanation:
         """Return [n] bool: the m nodes with the highest scores per graph; all if it has fewer."""
         whole_number("m", m, 1, 2**62)
         ptr = self._ptr()
-        counts = np.minimum(m, np.diff(ptr))
-        selected = top_rows(self._float_scores(), ptr, counts)
+        selected = top_rows(self._float_scores(), ptr, np.minimum(m, np.diff(ptr)))
         return torch.from_numpy(selected).to(self.batch.device)
 
     def smallest_set(self, fraction: float) -> Tensor:
@@ -237,13 +242,13 @@ class Explanation:
         title = "scores" if self.target is None else f"for class {int(self.target[i])}"
         return drawing(graph, scores, title)
 
-    def _ptr(self) -> Any:
+    def _ptr(self) -> Ints:
         if (self.batch.diff() < 0).any():
             raise InputError("batch: expected the nodes of each graph together, in rising order")
         counts = torch.bincount(self.batch, minlength=self.graphs)
         return pointers(counts.cpu().numpy())
 
-    def _float_scores(self) -> Any:
+    def _float_scores(self) -> Floats:
         return self.node_scores.detach().cpu().numpy().astype(np.float64)
 
 
@@ -264,16 +269,33 @@ def nodes_from_edges(edge_scores: Tensor, edge_index: Tensor, nodes: int, rule: 
     return zeros.scatter_reduce(0, ends, edge_scores.repeat(2), reduce, include_self=False)
 
 
-def target_classes(logits: Tensor, target: int | Tensor | None) -> Tensor:
-    """Return [g] the classes to explain: `target` for all or per graph, or the predicted ones."""
+def explained(logits: Tensor, target: Target, row: Row) -> tuple[Tensor, Tensor]:
+    """Return [g] the explained values of logits [g, c], and [g] the classes they are for.
+
+    A value is the logit of the class, or its difference to the mean of the other logits.
+    Cross-entropy does not determine a shift common to all logits, and so no single logit, but it
+    does determine their contrast.
+    """
+    if row not in ROWS:
+        raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
+    classes = _target_classes(logits, target)
+    logit = logits.gather(1, classes.unsqueeze(1)).squeeze(1)
+    if row == "logit":
+        return logit, classes
+    if logits.shape[1] < 2:
+        raise InputError("row: 'contrast' needs at least two classes, got 1; use 'logit'")
+    return logit - (logits.sum(dim=1) - logit) / (logits.shape[1] - 1), classes
+
+
+def _target_classes(logits: Tensor, target: Target) -> Tensor:
     if target is None:
         return logits.argmax(dim=1)
     try:
         classes = torch.as_tensor(target, device=logits.device)
+        if classes.is_floating_point() or classes.dtype == torch.bool or classes.ndim > 1:
+            raise ValueError
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"target: expected a class, or one per graph, got {target!r}") from None
-    if classes.is_floating_point() or classes.dtype == torch.bool or classes.ndim > 1:
-        raise InputError(f"target: expected a class, or one per graph, got {target!r}")
     if classes.ndim and len(classes) != len(logits):
         raise InputError(
             f"target: expected {len(logits)} classes, one per graph, got {len(classes)}"
@@ -281,32 +303,6 @@ def target_classes(logits: Tensor, target: int | Tensor | None) -> Tensor:
     if bool(((classes < 0) | (classes >= logits.shape[1])).any()):
         raise InputError(f"target: expected a class from 0 to {logits.shape[1] - 1}, got {target}")
     return classes.expand(len(logits)).to(torch.int64)
-
-
-def explained_value(logits: Tensor, target: Tensor, row: Row) -> Tensor:
-    """Return [g] the logit of the target, or its difference to the mean of the other logits.
-
-    Cross-entropy does not determine a shift common to all logits, and so no single logit, but it
-    does determine their contrast.
-    """
-    if row not in ROWS:
-        raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
-    logit = logits.gather(1, target.unsqueeze(1)).squeeze(1)
-    if row == "logit":
-        return logit
-    if logits.shape[1] < 2:
-        raise InputError("row: 'contrast' needs at least two classes, got 1; use 'logit'")
-    return logit - (logits.sum(dim=1) - logit) / (logits.shape[1] - 1)
-
-
-def values_and_targets(
-    model: nn.Module, inputs: Inputs, target: int | Tensor | None, row: Row
-) -> tuple[Tensor, Tensor]:
-    """Return [g] the explained values and [g] their classes."""
-    with torch.no_grad():
-        logits = inputs.logits(model)
-    classes = target_classes(logits, target)
-    return explained_value(logits, classes, row), classes
 
 
 def disclosed_bias(model: nn.Module, row: Row) -> float:

@@ -19,10 +19,9 @@ from graphxai_data.explain.base import (
     Explanation,
     Inputs,
     Row,
-    check_ready,
+    Target,
     disclosed_bias,
-    explained_value,
-    target_classes,
+    explained,
 )
 from graphxai_data.nn.bcos import DynamicLinear, explanation_mode
 
@@ -30,24 +29,15 @@ from graphxai_data.nn.bcos import DynamicLinear, explanation_mode
 def contribution_map(
     model: nn.Module,
     inputs: Inputs,
-    target: int | Tensor | None = None,
+    target: Target = None,
     row: Row = "logit",
     fold_edges: bool = False,
 ) -> Explanation:
-    """Return the contribution map of one output per graph.
+    """Return the contribution map of one output per graph, of a model of B-cos layers.
 
-    Args:
-        model: of B-cos layers, such as `BcosGIN`.
-        inputs: the graphs.
-        target: class to explain, one for all or one per graph; the predicted one if None.
-        row: the target's logit, or its contrast to the mean of the others.
-        fold_edges: give the contribution of each edge to its two nodes, half to each.
+    With `fold_edges`, each edge's contribution is given to its two nodes, half to each.
     """
-    with explanation_mode(_checked(model)), torch.enable_grad():
-        leaves, logits = _forward(model, inputs)
-        classes = target_classes(logits, target)
-        value = explained_value(logits, classes, row)
-        explanation = _map(value, leaves, inputs, classes, disclosed_bias(model, row))
+    (explanation,) = _maps(model, inputs, row, target)
     return explanation.folded(inputs.edge_index) if fold_edges else explanation
 
 
@@ -59,17 +49,8 @@ def all_contribution_maps(
     Arguments as for `explain`.
     """
     inputs = Inputs.of(data, node)
-    check_ready(model)
     inputs.check_fits(model)
-    with explanation_mode(_checked(model)), torch.enable_grad():
-        leaves, logits = _forward(model, inputs)
-        bias = disclosed_bias(model, row)
-        maps = []
-        for number in range(logits.shape[1]):
-            classes = target_classes(logits, number)
-            value = explained_value(logits, classes, row)
-            maps.append(_map(value, leaves, inputs, classes, bias, keep_graph=True))
-        return maps
+    return _maps(model, inputs, row)
 
 
 class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
@@ -132,39 +113,30 @@ def _single_node(index: int | Tensor | None) -> int | None:
     return None if index is None else int(index)
 
 
-def _checked(model: nn.Module) -> nn.Module:
+def _maps(model: nn.Module, inputs: Inputs, row: Row, *targets: Target) -> list[Explanation]:
+    """Return the contribution map of every target, or of every class if there are no targets."""
     if not any(isinstance(module, DynamicLinear) for module in model.modules()):
         raise InputError(
             f"'bcos' explains models of B-cos layers; {type(model).__name__} has none: use "
             "bcos-gin or bcos-gine, or another method such as 'integrated-gradients'"
         )
-    return model
-
-
-def _forward(model: nn.Module, inputs: Inputs) -> tuple[list[Tensor], Tensor]:
-    leaves = [inputs.x.detach().clone().requires_grad_()]
-    edge_attr = inputs.edge_attr
-    if edge_attr is not None and edge_attr.is_floating_point():
-        edge_attr = edge_attr.detach().clone().requires_grad_()
-        leaves.append(edge_attr)
-    return leaves, inputs.logits(model, x=leaves[0], edge_attr=edge_attr)
-
-
-def _map(
-    value: Tensor,
-    leaves: list[Tensor],
-    inputs: Inputs,
-    target: Tensor,
-    bias: float,
-    keep_graph: bool = False,
-) -> Explanation:
-    # Models without edge features, or with multiplicative ones, have no path from edges to logits.
-    gradients = torch.autograd.grad(value.sum(), leaves, retain_graph=keep_graph, allow_unused=True)
-    features = (leaves[0] * gradients[0]).detach()
-    edges = None
-    if len(leaves) > 1 and gradients[1] is not None:
-        edges = (leaves[1] * gradients[1]).detach().sum(dim=1)
-    nodes = features.sum(dim=1)
-    return inputs.explanation(
-        nodes, value.detach(), target, features=features, edges=edges, bias=bias
-    )
+    leaves = {"x": inputs.x.detach().clone().requires_grad_()}
+    if inputs.edge_attr is not None and inputs.edge_attr.is_floating_point():
+        leaves["edge_attr"] = inputs.edge_attr.detach().clone().requires_grad_()
+    bias, maps = disclosed_bias(model, row), []
+    with explanation_mode(model), torch.enable_grad():
+        logits = inputs.logits(model, **leaves)
+        for target in targets or range(logits.shape[1]):
+            value, classes = explained(logits, target, row)
+            # No path leads to the logits from edges that are not used, or that are multiplied.
+            x_row, *edge_row = torch.autograd.grad(
+                value.sum(), list(leaves.values()), retain_graph=not targets, allow_unused=True
+            )
+            features, edges = (leaves["x"] * x_row).detach(), None
+            if edge_row and edge_row[0] is not None:
+                edges = (leaves["edge_attr"] * edge_row[0]).detach().sum(dim=1)
+            nodes, value = features.sum(dim=1), value.detach()
+            maps.append(
+                inputs.explanation(nodes, value, classes, features=features, edges=edges, bias=bias)
+            )
+    return maps

@@ -17,14 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, finite_number, whole_number
-from graphxai_data.explain.base import (
-    Explanation,
-    Inputs,
-    Row,
-    Rule,
-    nodes_from_edges,
-    values_and_targets,
-)
+from graphxai_data.explain.base import Explanation, Inputs, Row, Rule, Target, nodes_from_edges
 from graphxai_data.seeds import MAX_SEED, rng_for, uniform
 
 # PyG's coefficients.
@@ -44,7 +37,7 @@ class Masks(NamedTuple):
 def gnn_explainer(
     model: nn.Module,
     inputs: Inputs,
-    target: int | Tensor | None = None,
+    target: Target = None,
     row: Row = "logit",
     *,
     epochs: int = 200,
@@ -81,7 +74,7 @@ def gnn_explainer(
         )
     if node_scores not in ("edges", "features") or (node_scores == "features" and not node_mask):
         raise InputError("node_scores: expected 'edges', or with node_mask=True 'features'")
-    value, classes = values_and_targets(model, inputs, target, row)
+    value, classes = inputs.explained(model, target, row)
     masks = initial or initial_masks(inputs, seed, node_mask)
     masks = _learn(model, inputs, classes, masks, epochs, rate)
     if masks.features is not None and node_scores == "features":

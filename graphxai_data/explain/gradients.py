@@ -9,10 +9,9 @@ from graphxai_data.explain.base import (
     Explanation,
     Inputs,
     Row,
+    Target,
     disclosed_bias,
-    explained_value,
-    target_classes,
-    values_and_targets,
+    explained,
 )
 
 # Nodes per pass of integrated gradients: larger passes do not fit in the caches and are slower
@@ -21,7 +20,7 @@ _NODES_PER_PASS = 8192
 
 
 def saliency(
-    model: nn.Module, inputs: Inputs, target: int | Tensor | None = None, row: Row = "logit"
+    model: nn.Module, inputs: Inputs, target: Target = None, row: Row = "logit"
 ) -> Explanation:
     """Return |gradient| for every node feature, and its sum over the features of a node."""
     gradient, value, classes = _gradient(model, inputs, target, row)
@@ -30,7 +29,7 @@ def saliency(
 
 
 def input_x_gradient(
-    model: nn.Module, inputs: Inputs, target: int | Tensor | None = None, row: Row = "logit"
+    model: nn.Module, inputs: Inputs, target: Target = None, row: Row = "logit"
 ) -> Explanation:
     """Return feature times gradient, and its sum over the features of a node.
 
@@ -45,7 +44,7 @@ def input_x_gradient(
 def integrated_gradients(
     model: nn.Module,
     inputs: Inputs,
-    target: int | Tensor | None = None,
+    target: Target = None,
     row: Row = "logit",
     steps: int = 50,
     absolute: bool = False,
@@ -54,21 +53,12 @@ def integrated_gradients(
 
     The mean is a Gauss–Legendre sum, as Captum's is by default; edges and their features do not
     change. The scores and the logit of zero features, the `bias`, add up to the logit, up to the
-    error of the sum: see `completeness_gap`.
-
-    Args:
-        model: any.
-        inputs: the graphs.
-        target: class to explain, one for all or one per graph; the predicted one if None.
-        row: the target's logit, or its contrast to the mean of the others.
-        steps: number of points between zero features and x.
-        absolute: sum the magnitudes of a node's feature scores instead.
+    error of the sum over `steps` points: see `completeness_gap`. With `absolute`, the magnitudes
+    of a node's feature scores are summed instead.
     """
     whole_number("steps", steps, 1, 10_000)
-    value, classes = values_and_targets(model, inputs, target, row)
-    with torch.no_grad():
-        baseline = inputs.logits(model, x=torch.zeros_like(inputs.x))
-        bias = explained_value(baseline, classes, row)
+    value, classes = inputs.explained(model, target, row)
+    bias, _ = inputs._replace(x=torch.zeros_like(inputs.x)).explained(model, classes, row)
     points, weights = np.polynomial.legendre.leggauss(steps)
     per_pass = max(1, _NODES_PER_PASS // len(inputs.x)) if inputs.node is None else 1
     mean = torch.zeros_like(inputs.x)
@@ -85,31 +75,25 @@ def integrated_gradients(
 
 def _repeated(inputs: Inputs, scales: Tensor) -> Inputs:
     """Return a batch that contains the given one once per scale, with its features scaled."""
-    count, nodes = len(scales), len(inputs.x)
-    x = (scales.view(-1, 1, 1) * inputs.x).flatten(0, 1)
-    shift = torch.arange(count, device=inputs.x.device)
-    edge_index = inputs.edge_index.unsqueeze(1) + (shift * nodes).view(1, -1, 1)
-    batch = inputs.batch.unsqueeze(0) + (shift * inputs.graphs).view(-1, 1)
-    attr = inputs.edge_attr
-    return Inputs(
-        x,
-        edge_index.flatten(1),
-        None if attr is None else attr.repeat(count, 1),
-        batch.flatten(),
-        inputs.graphs * count,
-        inputs.ids.repeat(count),
-        inputs.node,
+    count, attr = len(scales), inputs.edge_attr
+    copy = torch.arange(count, device=inputs.x.device).view(-1, 1)
+    edge_index = inputs.edge_index.unsqueeze(1) + copy * len(inputs.x)
+    return inputs._replace(
+        x=(scales.view(-1, 1, 1) * inputs.x).flatten(0, 1),
+        edge_index=edge_index.flatten(1),
+        edge_attr=None if attr is None else attr.repeat(count, 1),
+        batch=(inputs.batch + copy * inputs.graphs).flatten(),
+        graphs=inputs.graphs * count,
+        ids=inputs.ids.repeat(count),
     )
 
 
 def _gradient(
-    model: nn.Module, inputs: Inputs, target: int | Tensor | None, row: Row
+    model: nn.Module, inputs: Inputs, target: Target, row: Row
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradient [n, p] of the explained values, these values [g] and the classes [g]."""
     with torch.enable_grad():
         x = inputs.x.detach().clone().requires_grad_()
-        logits = inputs.logits(model, x=x)
-        classes = target_classes(logits, target)
-        value = explained_value(logits, classes, row)
+        value, classes = explained(inputs.logits(model, x=x), target, row)
         (gradient,) = torch.autograd.grad(value.sum(), x)
     return gradient.detach(), value.detach(), classes
