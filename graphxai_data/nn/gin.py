@@ -134,23 +134,16 @@ class GraphNetwork(GraphModel):
                 f"x: expected [nodes, {self.in_features}], got {list(x.shape)}; "
                 "this model was made for other node features"
             )
-        attr, weight = edges.attr, edges.weight
-        if weight is not None and weight.shape != (len(edges),):
+        count, width, attr, weight = len(edges), self.edge_features, edges.attr, edges.weight
+        if weight is not None and weight.shape != (count,):
             raise InputError(
-                f"edge_weight: expected [{len(edges)}], one per edge, got {list(weight.shape)}"
+                f"edge_weight: expected [{count}], one per edge, got {list(weight.shape)}"
             )
-        if not self.edge_features:
-            return
-        expected = f"expected [{len(edges)} edges, {self.edge_features}]"
-        if attr is None:
-            raise InputError(
-                f"edge_attr: {expected}, got none; a model without edge features is GIN"
-            )
-        if attr.shape != (len(edges), self.edge_features):
-            raise InputError(
-                f"edge_attr: {expected}, got {list(attr.shape)}; "
-                "this model was made for other edge features"
-            )
+        if width and (attr is None or attr.shape != (count, width)):
+            got = "none; a model without edge features is GIN"
+            if attr is not None:
+                got = f"{list(attr.shape)}; this model was made for other edge features"
+            raise InputError(f"edge_attr: expected [{count} edges, {width}], got {got}")
 
 
 class GIN(GraphNetwork):

@@ -56,9 +56,6 @@ class GSAT(GraphModel):
         )
         self.attention = relu_layers([2 * hidden + config.edge_features, hidden, hidden], "none")
         self.attention.append(nn.Linear(hidden, 1))
-        self.prior = config.prior
-        self.information = config.information
-        self.temperatures = config.temperature
         self.temperature = config.temperature[0]
 
     def logits(
@@ -87,13 +84,13 @@ class GSAT(GraphModel):
         """
         if not len(scores):
             return scores.sum()
-        target = torch.full_like(scores, 1 - self.prior)
+        target = torch.full_like(scores, 1 - self.config.prior)
         loss = nn.functional.binary_cross_entropy_with_logits(scores, target)
-        return self.information * loss
+        return self.config.information * loss
 
     def anneal(self, progress: float) -> None:
         """Set the temperature, which falls linearly, for the share of training that is done."""
-        first, last = self.temperatures
+        first, last = self.config.temperature
         self.temperature = first + (last - first) * min(max(progress, 0.0), 1.0)
 
     def _scores(self, x: Tensor, edges: Edges) -> Tensor:

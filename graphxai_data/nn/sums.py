@@ -9,9 +9,8 @@ state.
 
 import copy
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +19,8 @@ from torch import Tensor
 
 from graphxai_data.errors import InputError
 
-End = Literal["source", "target"]
+# The ends of an edge: the rows of `edge_index`.
+SOURCE, TARGET = 0, 1
 
 with warnings.catch_warnings():
     # torch warns once per process that CSR tensors are a beta feature; we only need a product.
@@ -108,12 +108,12 @@ class Edges:
                     f"edge_index: expected nodes 0 to {nodes - 1}, got {int(low)} to {int(high)}"
                 )
         self.index = edge_index
-        self.source, self.target = edge_index
         self.nodes, self.attr, self.weight = nodes, attr, weight
-        self._members: dict[str, Members] = {}
+        self._edges: dict[int, Members] = {}
+        self._neighbours: dict[int, Members] = {}
 
     def __len__(self) -> int:
-        return len(self.source)
+        return self.index.shape[1]
 
     def with_weight(self, weight: Tensor | None) -> "Edges":
         """Return the same edges with other weights; both share their members."""
@@ -121,41 +121,25 @@ class Edges:
         edges.weight = weight
         return edges
 
-    @property
-    def into(self) -> Members:
-        """Return the edges into each node."""
-        return self._once("into", lambda: Members.of(self.target, self.nodes))
+    def edges_by(self, end: int) -> Members:
+        """Return the edges that have each node at this end."""
+        if end not in self._edges:
+            self._edges[end] = Members.of(self.index[end], self.nodes)
+        return self._edges[end]
 
-    @property
-    def out_of(self) -> Members:
-        """Return the edges out of each node."""
-        return self._once("out of", lambda: Members.of(self.source, self.nodes))
-
-    @property
-    def sources(self) -> Members:
-        """Return the nodes that have an edge into each node."""
-        return self._once("sources", lambda: self._ends(self.into, self.source))
-
-    @property
-    def targets(self) -> Members:
-        """Return the nodes that each node has an edge into."""
-        return self._once("targets", lambda: self._ends(self.out_of, self.target))
-
-    def _once(self, name: str, make: Callable[[], Members]) -> Members:
-        if name not in self._members:
-            self._members[name] = make()
-        return self._members[name]
-
-    def _ends(self, edges: Members, node: Tensor) -> Members:
-        """Return groups of edges as groups of the nodes at one of their ends."""
-        nodes = node.index_select(0, edges.rows).to(edges.rows.dtype)
-        return Members(edges.ptr, nodes, self.nodes)
+    def neighbours_at(self, end: int) -> Members:
+        """Return the nodes at this end of the edges that have each node at their other end."""
+        if end not in self._neighbours:
+            edges = self.edges_by(1 - end)
+            nodes = self.index[end].index_select(0, edges.rows).to(edges.rows.dtype)
+            self._neighbours[end] = Members(edges.ptr, nodes, self.nodes)
+        return self._neighbours[end]
 
     def sum_with_neighbours(self, h: Tensor, own_weight: Tensor | float = 1.0) -> Tensor:
         """Return [n, width] own_weight · h_i + Σ_j weight_ji · h_j for rows `h` [n, width]."""
         if self.weight is not None:
             return own_weight * h + self.sum_at_targets(self.weigh(self.at_sources(h)))
-        result: Tensor = _NeighbourSum.apply(h, own_weight, self, "source")
+        result: Tensor = _NeighbourSum.apply(h, own_weight, self, SOURCE)
         return result
 
     def weigh(self, messages: Tensor) -> Tensor:
@@ -164,17 +148,17 @@ class Edges:
 
     def at_sources(self, h: Tensor) -> Tensor:
         """Return [m, width] the row of `h` [n, width] at the source of each edge."""
-        result: Tensor = _Select.apply(h, self, "source")
+        result: Tensor = _Select.apply(h, self, SOURCE)
         return result
 
     def at_targets(self, h: Tensor) -> Tensor:
         """Return [m, width] the row of `h` [n, width] at the target of each edge."""
-        result: Tensor = _Select.apply(h, self, "target")
+        result: Tensor = _Select.apply(h, self, TARGET)
         return result
 
     def sum_at_targets(self, messages: Tensor) -> Tensor:
         """Return [n, width] the sum of `messages` [m, width] over the edges into each node."""
-        result: Tensor = _EdgeSum.apply(messages, self, "target")
+        result: Tensor = _EdgeSum.apply(messages, self, TARGET)
         return result
 
 
@@ -197,15 +181,12 @@ def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Ten
 # Linear maps, each with its transpose as gradient. Members are computed at first use.
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, h: Tensor, own_weight: Tensor | float, edges: Edges, summed: End
-    ) -> Tensor:
-        ctx.edges, ctx.back = edges, "target" if summed == "source" else "source"
+    def forward(ctx: Any, h: Tensor, own_weight: Tensor | float, edges: Edges, end: int) -> Tensor:
+        ctx.edges, ctx.end = edges, end
         ctx.own_weight = own_weight if isinstance(own_weight, float) else None
         if ctx.own_weight is None:
             ctx.save_for_backward(h, own_weight)
-        members = edges.sources if summed == "source" else edges.targets
-        return members.summed_with_own(h, float(own_weight))
+        return edges.neighbours_at(end).summed_with_own(h, float(own_weight))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
@@ -213,15 +194,15 @@ class _NeighbourSum(torch.autograd.Function):
         if own_weight is None:
             h, own_weight = ctx.saved_tensors
             through_weight = torch.dot(grad.flatten(), h.flatten())
-        through_h = _NeighbourSum.apply(grad, own_weight, ctx.edges, ctx.back)
+        through_h = _NeighbourSum.apply(grad, own_weight, ctx.edges, 1 - ctx.end)
         return through_h, through_weight, None, None
 
 
 class _Select(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, edges: Edges, end: End) -> Tensor:
+    def forward(ctx: Any, h: Tensor, edges: Edges, end: int) -> Tensor:
         ctx.edges, ctx.end = edges, end
-        return h.index_select(0, edges.source if end == "source" else edges.target)
+        return h.index_select(0, edges.index[end])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -230,9 +211,9 @@ class _Select(torch.autograd.Function):
 
 class _EdgeSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, messages: Tensor, edges: Edges, end: End) -> Tensor:
+    def forward(ctx: Any, messages: Tensor, edges: Edges, end: int) -> Tensor:
         ctx.edges, ctx.end = edges, end
-        return (edges.out_of if end == "source" else edges.into).summed(messages)
+        return edges.edges_by(end).summed(messages)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:

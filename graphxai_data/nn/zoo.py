@@ -130,16 +130,7 @@ def make_model(
     classes: int,
     level: str = "graph",
 ) -> nn.Module:
-    """Return a new model for a dataset.
-
-    Args:
-        model: name in `MODELS`.
-        architecture: as in `Settings`.
-        in_features: width of the dataset's node features.
-        edge_features: width of its edge features, 0 if there are none.
-        classes: number of its classes.
-        level: "graph" or "node".
-    """
+    """Return a new model for a dataset, with its shape and the architecture of `Settings`."""
     known_name("model", model, MODELS)
     for key in architecture:
         if key not in (known := architecture_keys(model)):

@@ -63,20 +63,13 @@ class TrainingData:
 class Card:
     """The content of `model.toml`: enough to load the model, and to train it again.
 
-    Attributes:
-        model: name in the zoo.
-        configuration: name of the settings, which may have been changed.
-        seed: of the training.
-        complete: whether the training is finished.
-        scores: loss, accuracy, F1 and others, by split.
-        weights_sha256: of the file with the weights.
-        run: epochs, threads and versions.
+    Scores are loss, accuracy, F1 and others, by split; `run` has epochs, threads and versions.
     """
 
-    model: str
-    configuration: str
+    model: str  # its name in the zoo
+    configuration: str  # the name of settings that may have been changed
     seed: int
-    complete: bool
+    complete: bool  # whether the training is finished
     shape: Shape
     architecture: dict[str, Any]
     training: Training
@@ -146,13 +139,9 @@ def load_checkpoint(folder: Path) -> tuple[nn.Module, Card]:
 
 
 def check_fits(card: Card, dataset: GraphXAIDataset, where: object, force: bool = False) -> None:
-    """Raise an `InputError` unless a model was trained on the build of a dataset.
+    """Raise an `InputError` unless a model, named `where`, was trained on the build of a dataset.
 
-    Args:
-        card: of the model.
-        dataset: to use it on.
-        where: the checkpoint, as named in errors.
-        force: allow another build, though never features of another width.
+    With `force`, it may be another build, though never one with features of another width.
     """
     shape = Shape.of(dataset)
     if card.shape != shape:

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import DamagedError
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.toml import parse_table
 from graphxai_data.training.checkpoint import Card
@@ -30,6 +30,15 @@ class Epoch:
     valid: Scores
     rate: float
     seconds: float
+
+
+@dataclass(frozen=True)
+class Description:
+    """The part of the file that is text, as JSON."""
+
+    card: Card
+    conditions: dict[str, Any]
+    history: tuple[Epoch, ...]
 
 
 @dataclass
@@ -53,12 +62,8 @@ class TrainingState:
         tensors = _prefixed("model.", self.model.state_dict()) | _prefixed("best.", self.best)
         for i, moments in self.optimiser.state_dict()["state"].items():
             tensors |= _prefixed(f"adam.{i}.", moments)
-        description = {
-            "card": dataclasses.asdict(card),
-            "conditions": conditions,
-            "history": [dataclasses.asdict(epoch) for epoch in self.history],
-        }
-        text = json.dumps(description)
+        description = Description(card, conditions, tuple(self.history))
+        text = json.dumps(dataclasses.asdict(description))
         tensors = {key: tensor.contiguous() for key, tensor in tensors.items()}
         content = save(tensors, {"about": text, "sha256": _digest(text, tensors)})
         write_atomically(folder / STATE, content)
@@ -67,29 +72,22 @@ class TrainingState:
         """Restore the state in a folder."""
         description, tensors = _read(folder / STATE)
         try:
-            self.history = [_epoch(line) for line in description["history"]]
+            self.history = list(description.history)
             self.best = _unprefixed("best.", tensors)
             self.model.load_state_dict(_unprefixed("model.", tensors))
             optimiser = self.optimiser.state_dict()
-            moments = _unprefixed("adam.", tensors)
-            parameters = optimiser["param_groups"][0]["params"]
             optimiser["state"] = {
-                i: {key: moments[f"{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
-                for i in parameters
+                i: {key: tensors[f"adam.{i}.{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+                for i in optimiser["param_groups"][0]["params"]
             }
             self.optimiser.load_state_dict(optimiser)
         except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
             raise _damaged(folder / STATE, error) from None
 
 
-def read_description(folder: Path) -> tuple[Card, dict[str, Any]]:
-    """Return card and conditions of the unfinished training in a folder."""
-    path = folder / STATE
-    description, _ = _read(path)
-    try:
-        return parse_table(Card, description["card"], str(path)), dict(description["conditions"])
-    except (InputError, TypeError, ValueError) as error:
-        raise _damaged(path, error) from None
+def read_description(folder: Path) -> Description:
+    """Return the description of the unfinished training in a folder."""
+    return _read(folder / STATE)[0]
 
 
 def copy_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -97,7 +95,7 @@ def copy_weights(model: nn.Module) -> dict[str, Tensor]:
     return {key: tensor.detach().clone() for key, tensor in model.state_dict().items()}
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _read(path: Path) -> tuple[Description, dict[str, Tensor]]:
     """Return the description and the tensors in a file."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -105,10 +103,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != _digest(metadata["about"], tensors):
             raise ValueError("its content does not have the digest stored in it")
-        description = json.loads(metadata["about"])
-        if set(description) != {"card", "conditions", "history"}:
-            raise ValueError("its description is incomplete")
-        return description, tensors
+        return parse_table(Description, json.loads(metadata["about"]), path.name), tensors
     except (
         safetensors.SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError,
     ) as error:  # fmt: skip
@@ -118,13 +113,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 def _digest(about: str, tensors: Mapping[str, Tensor]) -> str:
     """Return the SHA-256 of a whole state: a flipped bit would go unnoticed otherwise."""
     return hashlib.sha256(save(dict(tensors), {"about": about})).hexdigest()
-
-
-def _epoch(line: dict[str, Any]) -> Epoch:
-    epoch = Epoch(**line)
-    for value in (epoch.train_loss, epoch.valid["loss"], epoch.valid["accuracy"]):
-        float(value)
-    return epoch
 
 
 def _damaged(path: Path, error: Exception) -> DamagedError:

@@ -322,9 +322,9 @@ def _is_finished(folder: Path, card: Card, device: torch.device) -> bool:
         if old.complete:
             return True
     if (folder / STATE).is_file():
-        old, old_conditions = read_description(folder)
-        _check_same(folder, old, card)
-        _check_equal(folder, "under other conditions", old_conditions, conditions(device))
+        description = read_description(folder)
+        _check_same(folder, description.card, card)
+        _check_equal(folder, "under other conditions", description.conditions, conditions(device))
     return False
 
 

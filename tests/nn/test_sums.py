@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphxai_data.errors import InputError
-from graphxai_data.nn.sums import Edges, Members, sum_per_graph
+from graphxai_data.nn.sums import TARGET, Edges, Members, sum_per_graph
 
 
 @st.composite
@@ -83,5 +83,5 @@ def test_edges_with_other_weights_share_what_was_computed() -> None:
     h = torch.tensor([[1.0], [10.0], [100.0]])
     assert weighted.sum_with_neighbours(h, 0.0).flatten().tolist() == [30, 2, 50]
     assert edges.sum_with_neighbours(h, 0.0).flatten().tolist() == [10, 1, 10]
-    assert edges.into is weighted.into
-    assert edges.targets is weighted.targets
+    assert edges.edges_by(TARGET) is weighted.edges_by(TARGET)
+    assert edges.neighbours_at(TARGET) is weighted.neighbours_at(TARGET)

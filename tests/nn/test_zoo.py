@@ -58,8 +58,9 @@ def test_the_papers_tables_are_those_of_its_appendix() -> None:
     gsat = Settings.named("gsat", "ba2motif", "paper")
     network = make_model("gsat", gsat.architecture, in_features=7, edge_features=0, classes=2)
     assert isinstance(network, GSAT)
-    assert (len(network.backbone.updates), network.prior, network.information) == (4, 0.7, 1.0)
-    assert list(network.temperatures) == [1.0, 0.1]
+    config = network.config
+    assert (len(network.backbone.updates), config.prior, config.information) == (4, 0.7, 1.0)
+    assert list(config.temperature) == [1.0, 0.1]
     assert [
         layer.out_features for layer in network.classifier if hasattr(layer, "out_features")
     ] == [
