@@ -95,9 +95,7 @@ def explain(
         explanation = _MODEL_METHODS[name](model, inputs, target, row=row, **options)
         return replace(explanation, data=data)
     scores = _ground_truth(data) if function is None else function(inputs, **options)
-    value = classes = None
-    if model is not None:
-        value, classes = inputs.explained(model, target, row)
+    value, classes = (None, None) if model is None else inputs.explained(model, target, row)
     return replace(inputs.explanation(scores, value, classes), data=data)
 
 

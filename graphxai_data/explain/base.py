@@ -253,13 +253,9 @@ class Explanation:
 
 
 def nodes_from_edges(edge_scores: Tensor, edge_index: Tensor, nodes: int, rule: Rule) -> Tensor:
-    """Return [n] scores of nodes from those of their edges, incoming and outgoing.
+    """Return [n] scores of nodes by a rule over those [m] of their incoming and outgoing edges.
 
-    Args:
-        edge_scores: [m].
-        edge_index: [2, m].
-        nodes: number of nodes; a node without edges has score 0.
-        rule: "mean", "max" or "sum" over the edges of a node.
+    A node without edges has score 0.
     """
     if rule not in RULES:
         raise InputError(f"rule: expected one of {', '.join(RULES)}, got {rule!r}")

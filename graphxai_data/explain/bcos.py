@@ -15,14 +15,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 from torch_geometric.explain.config import MaskType, ModelMode
 
 from graphxai_data.errors import InputError
-from graphxai_data.explain.base import (
-    Explanation,
-    Inputs,
-    Row,
-    Target,
-    disclosed_bias,
-    explained,
-)
+from graphxai_data.explain.base import Explanation, Inputs, Row, Target, disclosed_bias, explained
 from graphxai_data.nn.bcos import DynamicLinear, explanation_mode
 
 
@@ -83,8 +76,12 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         """Return the masks of PyG, filled with contributions."""
         if kwargs:
             raise InputError(f"unknown arguments {sorted(kwargs)}; known: edge_attr, batch, index")
+        if isinstance(index, Tensor) and index.numel() != 1:
+            raise InputError(
+                f"index: expected one node, got {index.tolist()}; explain one at a time"
+            )
         data = Data(x=x.detach(), edge_index=edge_index, edge_attr=edge_attr, batch=batch)
-        inputs = Inputs.of(data, _single_node(index))
+        inputs = Inputs.of(data, None if index is None else int(index))
         inputs.check_fits(model)
         if inputs.node is not None:
             target = target[[inputs.node]]
@@ -105,12 +102,6 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         kind, mode = self.explainer_config.node_mask_type, self.model_config.mode
         multiclass = mode == ModelMode.multiclass_classification
         return bool(multiclass and kind != MaskType.common_attributes)
-
-
-def _single_node(index: int | Tensor | None) -> int | None:
-    if isinstance(index, Tensor) and index.numel() != 1:
-        raise InputError(f"index: expected one node, got {index.tolist()}; explain one at a time")
-    return None if index is None else int(index)
 
 
 def _maps(model: nn.Module, inputs: Inputs, row: Row, *targets: Target) -> list[Explanation]:

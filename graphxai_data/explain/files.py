@@ -68,11 +68,8 @@ class ScoreFile:
             ptr, scores = getattr(self, f"{what}_ptr"), getattr(self, f"{what}_scores")
             if ptr is None:
                 continue
-            if (
-                ptr.shape != (count + 1,)
-                or ptr[0] != 0
-                or (np.diff(ptr.astype(np.int64)) < 0).any()
-            ):
+            starts_at_0 = ptr.shape == (count + 1,) and ptr[0] == 0
+            if not starts_at_0 or (np.diff(ptr.astype(np.int64)) < 0).any():
                 raise InputError(f"{what}_ptr: expected [{count + 1}], from 0 and never falling")
             checked_scores(scores, ptr, f"{what}_scores")
 

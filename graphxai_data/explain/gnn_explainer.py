@@ -50,19 +50,13 @@ def gnn_explainer(
 ) -> Explanation:
     """Return edge scores σ(edge mask), maybe feature scores σ(feature mask), and node scores.
 
-    Args:
-        model: any that takes `edge_weight`.
-        inputs: the graphs.
-        target: class to keep, one for all or one per graph; the predicted one if None.
-        row: the value recorded as explained; the objective is always the class.
-        epochs: steps of Adam.
-        rate: its learning rate.
-        node_mask: also learn a mask of node features; the paper learns one of edges only.
-        node_scores: from the scores of "edges", or the sum of those of "features".
-        edge_to_node: how the score of a node is computed from those of its edges.
-        seed: of the initial masks. Draws depend on `graph_id`, which all our datasets have, not on
-            the batch; without `graph_id`, on the graph's position in its batch.
-        initial: initial masks to use instead of draws.
+    Adam learns the masks in `epochs` steps with the learning rate `rate`, to keep the target class,
+    whatever `row` is recorded as explained. With `node_mask`, it also learns one of node features;
+    the paper learns one of edges only. The score of a node is computed from those of its edges, or
+    is the sum of those of its features (`node_scores`).
+
+    The draws of initial masks depend on the seed and the `graph_id`, which all our datasets have,
+    not on the batch; without `graph_id`, on the graph's position in its batch.
     """
     whole_number("epochs", epochs, 1, 10**6)
     finite_number("rate", rate, 0)
@@ -121,7 +115,8 @@ def _learn(
             leaf, graph, graphs, _FEATURE_SIZE, _FEATURE_ENTROPY, mean_size=True
         )
         masks.append(features)
-    optimiser = torch.optim.Adam([mask.logits for mask in masks], lr=rate, fused=True)
+    leaves = [mask.logits for mask in masks]
+    optimiser = torch.optim.Adam(leaves, lr=rate, fused=True)
     with torch.enable_grad():
         for _ in range(epochs):
             x = inputs.x if features is None else inputs.x * features.logits.sigmoid()
@@ -130,9 +125,7 @@ def _learn(
                 raise InputError("'gnn-explainer' keeps a class among several; got one logit")
             loss = nn.functional.cross_entropy(logits, target, reduction="sum")
             loss = loss + sum(mask.penalty() for mask in masks)
-            gradients = torch.autograd.grad(
-                loss, [mask.logits for mask in masks], allow_unused=True
-            )
+            gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
             if gradients[0] is None:
                 raise InputError(f"{type(model).__name__} uses no edges: there is none to mask")
             for mask, gradient in zip(masks, gradients, strict=True):

@@ -29,8 +29,7 @@ def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
 
 def degree(inputs: Inputs) -> Tensor:
     """Return [n] the number of edges into each node."""
-    count = torch.bincount(inputs.edge_index[1], minlength=len(inputs.x))
-    return count.to(inputs.x)
+    return torch.bincount(inputs.edge_index[1], minlength=len(inputs.x)).to(inputs.x)
 
 
 def feature_norm(inputs: Inputs) -> Tensor:
@@ -47,9 +46,7 @@ def intensity(inputs: Inputs) -> Tensor:
 def halogen_closeness(inputs: Inputs, atoms: Sequence[str]) -> Tensor:
     """Return [n] closeness to the nearest halogen, in bonds; carbon wins among equally close atoms.
 
-    Args:
-        inputs: molecules with one-hot atoms.
-        atoms: the element of each column of `x`.
+    The graphs are molecules with one-hot atoms: column i of `x` is the element `atoms[i]`.
     """
     if len(atoms) != inputs.x.shape[1]:
         raise InputError(f"atoms: expected {inputs.x.shape[1]}, one per column, got {len(atoms)}")

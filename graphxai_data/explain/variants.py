@@ -23,27 +23,16 @@ Kind = Literal["bcos", "relu", "gsat", "none"]
 
 @dataclass(frozen=True)
 class Variant:
-    """A row of a table of explainers.
-
-    Attributes:
-        name: of the row.
-        method: for `explain`.
-        kind: the kind of models it is for; "none" for methods that look at no model.
-        what: description in one line.
-        options: for `explain`.
-        rule: how edge scores become node scores, for methods with edge scores.
-        paper: the row of the paper's table that it may be; the paper does not say which.
-        generators: the generators of the datasets it makes sense for; all if empty.
-    """
+    """A row of a table of explainers, with method and options for `explain`."""
 
     name: str
     method: str
-    kind: Kind
+    kind: Kind  # of the models it is for; "none" for methods that look at no model
     what: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    rule: Rule | None = None
-    paper: str = ""
-    generators: tuple[str, ...] = ()
+    rule: Rule | None = None  # how edge scores become node scores
+    paper: str = ""  # the row of the paper's table that it may be; the paper does not say which
+    generators: tuple[str, ...] = ()  # of the datasets it makes sense for; all if empty
 
     def options_for(self, recipe: Recipe, seed: int = 0) -> dict[str, Any]:
         """Return the options for `explain`, with those that depend on dataset and seed."""
@@ -55,23 +44,16 @@ class Variant:
         return options
 
 
-def _by_rule(name: str, kind: Kind, what: str) -> tuple[Variant, ...]:
-    return tuple(
-        Variant(
-            f"{name}-{rule}",
-            name,
-            kind,
-            f"{what}; a node has the {rule} of its edges",
-            rule=rule,
-            paper=name,
-        )
+def _by_rule(name: str, kind: Kind, what: str) -> list[Variant]:
+    what += "; a node has the {} of its edges"
+    return [
+        Variant(f"{name}-{rule}", name, kind, what.format(rule), rule=rule, paper=name)
         for rule in RULES
-    )
+    ]
 
 
 VARIANTS = (
-    Variant("bcos", "bcos", "bcos", "contribution map of the predicted logit",
-            paper="bcos"),
+    Variant("bcos", "bcos", "bcos", "contribution map of the predicted logit", paper="bcos"),
     Variant(
         "bcos-contrast", "bcos", "bcos",
         "contribution map of the predicted logit minus the mean of the others",

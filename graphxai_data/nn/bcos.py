@@ -22,15 +22,11 @@ _FLOOR = 1e-3
 
 
 class DynamicLinear(nn.Module):
-    """A layer that is linear with input-dependent weights.
-
-    Attributes:
-        hold_weights: the weights count as constants in gradients; set by `explanation_mode`.
-    """
+    """A layer that is linear with weights that depend on the input."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.hold_weights = False
+        self.hold_weights = False  # whether they count as constants; set by `explanation_mode`
 
 
 class BcosLinear(DynamicLinear):
@@ -134,11 +130,8 @@ class RMSNorm(DynamicLinear):
     """Divide each channel by its root mean square over the nodes of the batch, uncentred.
 
     A mean or a bias would add what no input accounts for. A division is a diagonal matrix, and a
-    constant one in evaluation, so a B-cos network stays dynamically linear.
-
-    Args:
-        width: number of channels.
-        momentum: share of the newest batch in the running mean square.
+    constant one in evaluation, so a B-cos network stays dynamically linear. The momentum is the
+    share of the newest batch in the running mean square.
     """
 
     mean_square: Tensor
@@ -220,15 +213,11 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
 
 
 def contributions(value: Tensor, leaves: Sequence[Tensor], model: nn.Module) -> list[Tensor]:
-    """Return each leaf's contributions [rows] to values of a B-cos model, to be differentiated.
+    """Return each leaf's contributions [rows] to some logits of a B-cos model, differentiable.
 
-    Compute the values, and the gradient of what you make of the contributions, outside
-    `explanation_mode`: inside, dynamic weights would be constants to them.
-
-    Args:
-        value: some of the logits that the model gave for the leaves.
-        leaves: node features [n, p], and edge features [m, q] where messages add them.
-        model: of B-cos layers, in training or evaluation mode.
+    Leaves are node features [n, p], and edge features [m, q] where messages add them. Compute the
+    logits, and the gradient of what you make of the contributions, outside `explanation_mode`:
+    inside, dynamic weights would be constants to them.
     """
     with explanation_mode(model):
         rows = torch.autograd.grad(value.sum(), leaves, create_graph=True)

@@ -24,8 +24,7 @@ class BcosGIN(GraphNetwork):
     logit = logit_scale · Σ_i Θ(h_i) + logit_bias. Both are constants that training does not change:
     the scale is 1 unless `calibrate` sets it; the bias is no evidence, and explanations state it.
 
-    Arguments are the fields of `graphxai_data.nn.config.BcosGINConfig`: in_features, classes,
-    hidden and layers by position or by name, the others by name.
+    Arguments are the fields of `graphxai_data.nn.config.BcosGINConfig`.
     """
 
     Config: ClassVar[type[BcosGINConfig]] = BcosGINConfig
@@ -76,7 +75,7 @@ class BcosGINE(BcosGIN):
     to the logit. With multiplicative edges it is h_j · (1 + W e_ji), which is linear in the node
     features with weights that depend on the edge: nodes alone add up to the logit.
 
-    Arguments as for `BcosGIN`, with edge_features in second place, and edges by name.
+    Arguments are the fields of `graphxai_data.nn.config.BcosGINEConfig`.
     """
 
     Config: ClassVar[type[BcosGINEConfig]] = BcosGINEConfig

@@ -149,8 +149,7 @@ class GraphNetwork(GraphModel):
 class GIN(GraphNetwork):
     """GIN with ReLU, the twin of `BcosGIN`: same depth, width and readout; ε is learned.
 
-    Arguments are the fields of `graphxai_data.nn.config.GINConfig`: in_features, classes, hidden
-    and layers by position or by name, the others by name.
+    Arguments are the fields of `graphxai_data.nn.config.GINConfig`.
     """
 
     Config: ClassVar[type[GINConfig]] = GINConfig
@@ -174,7 +173,7 @@ class GIN(GraphNetwork):
 class GINE(GIN):
     """GIN with edge features: the message of an edge is ReLU(state of its source + W e_ji).
 
-    Arguments as for `GIN`, with edge_features in second place.
+    Arguments are the fields of `graphxai_data.nn.config.GINEConfig`.
     """
 
     Config: ClassVar[type[GINEConfig]] = GINEConfig

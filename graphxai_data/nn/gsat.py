@@ -35,8 +35,7 @@ class Attended(NamedTuple):
 class GSAT(GraphModel):
     """Graph stochastic attention, learned at edge level.
 
-    Arguments are the fields of `graphxai_data.nn.config.GSATConfig`: in_features, classes, hidden
-    and layers by position or by name, the others by name.
+    Arguments are the fields of `graphxai_data.nn.config.GSATConfig`.
     """
 
     Config: ClassVar[type[GSATConfig]] = GSATConfig
@@ -69,7 +68,11 @@ class GSAT(GraphModel):
     ) -> Attended:
         """Return logits and the attention behind them; arguments as for `forward`."""
         scores = self._scores(x, edges.with_weight(None))
-        attention = both_ways(torch.sigmoid(self._with_noise(scores)), edges.index, len(x))
+        noisy = scores
+        if self.training:
+            noise = torch.logit(torch.rand_like(scores), eps=_NOISE_EPSILON)
+            noisy = (scores + noise) / self.temperature
+        attention = both_ways(torch.sigmoid(noisy), edges.index, len(x))
         weight = attention if edges.weight is None else attention * edges.weight
         h = self.backbone.states(x, edges.with_weight(weight))
         pooled = self.backbone.pool(h, batch, batch_size)
@@ -102,23 +105,12 @@ class GSAT(GraphModel):
         scores: Tensor = self.attention(torch.cat(parts, dim=1)).squeeze(1)
         return scores
 
-    def _with_noise(self, scores: Tensor) -> Tensor:
-        """Return scores, in training with logistic noise and divided by the temperature."""
-        if not self.training:
-            return scores
-        noise = torch.logit(torch.rand_like(scores), eps=_NOISE_EPSILON)
-        return (scores + noise) / self.temperature
-
 
 def _backbone(config: GSATConfig) -> GIN:
     """Return a GIN or GINE for node states, without dropout."""
-    keys = ("classes", "hidden", "layers", "update_layers", "norm", "level")
-    options = {key: getattr(config, key) for key in keys}
-    backbone = (
-        GINE(config.in_features, config.edge_features, **options)
-        if config.edge_features
-        else GIN(config.in_features, **options)
-    )
+    keys = ("in_features", "classes", "hidden", "layers", "update_layers", "norm", "level")
+    options, width = {key: getattr(config, key) for key in keys}, config.edge_features
+    backbone = GINE(edge_features=width, **options) if width else GIN(**options)
     # GSAT classifies pooled states, so the readout of the backbone is not used.
     backbone.readout = nn.Identity()
     return backbone

@@ -165,16 +165,14 @@ class Edges:
 def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Tensor:
     """Return [g, width] the sum of `rows` [n, width] over the nodes of each graph.
 
-    Args:
-        rows: one row per node, so narrow (logits) that nothing is faster than `index_add_`.
-        batch: [n] the graph of each node; None for a single graph.
-        graphs: number of graphs; if None, one more than the largest in `batch`, which misses graphs
-            without nodes at the end.
+    `batch` [n] is the graph of each node, None for a single graph. If the number of graphs is None,
+    it is one more than the largest in `batch`, which misses graphs without nodes at the end.
     """
     if batch is None:
         return rows.sum(dim=0, keepdim=True)
     if graphs is None:
         graphs = int(batch.max()) + 1 if len(batch) else 1
+    # Nothing is faster for rows as narrow as logits.
     return rows.new_zeros((graphs, rows.shape[1])).index_add_(0, batch, rows)
 
 

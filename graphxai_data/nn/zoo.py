@@ -74,16 +74,10 @@ class Training(Checked):
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that defines a training, except data and seed.
-
-    Attributes:
-        model: name in `MODELS`.
-        architecture: arguments of its class, except those that the dataset decides.
-        training: how it is trained.
-    """
+    """Everything that defines a training, except data and seed."""
 
     model: str
-    architecture: dict[str, Any]
+    architecture: dict[str, Any]  # arguments of its class, except those that the dataset decides
     training: Training
 
     @classmethod

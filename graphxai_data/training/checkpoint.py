@@ -21,6 +21,7 @@ from graphxai_data.files.toml import parse_table, read_toml
 from graphxai_data.nn.zoo import Training, make_model
 
 WEIGHTS, CARD = "weights.safetensors", "model.toml"
+_RENEW = "copy it again from its source, or train it again with --force"
 
 
 @dataclass(frozen=True)
@@ -109,15 +110,12 @@ def load_checkpoint(folder: Path) -> tuple[nn.Module, Card]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DamagedError(
-            f"{path}: cannot be read ({error.strerror}); copy it again from its source, or "
-            "train it again with --force"
-        ) from None
+        raise DamagedError(f"{path}: cannot be read ({error.strerror}); {_RENEW}") from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != card.weights_sha256:
         raise DamagedError(
             f"{path}: truncated or changed: sha256 {digest}, expected {card.weights_sha256}; "
-            "copy it again from its source, or train it again with --force"
+            f"{_RENEW}"
         )
     # Tensors on "meta" have no content: no random draws, and no card can claim memory.
     with torch.device("meta"):

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +47,20 @@ class TrainingState:
 
     model: nn.Module
     optimiser: torch.optim.Adam
-    best: dict[str, Tensor]
-    history: list[Epoch]
+    best: dict[str, Tensor] = field(default_factory=dict)
+    history: list[Epoch] = field(default_factory=list)
 
     @classmethod
     def new(cls, model: nn.Module, rate: float) -> "TrainingState":
         """Return the state before the first epoch."""
         # Fused: with models as small as these, a plain step is mostly overhead of calls.
         optimiser = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
-        return cls(model, optimiser, copy_weights(model), [])
+        return cls(model, optimiser)
+
+    def keep_best(self) -> None:
+        """Copy the weights of the model, which are the best so far."""
+        weights = self.model.state_dict()
+        self.best = {key: tensor.detach().clone() for key, tensor in weights.items()}
 
     def save(self, folder: Path, card: Card, conditions: dict[str, Any]) -> None:
         """Write the state, with the card of the training and its conditions."""
@@ -88,11 +93,6 @@ class TrainingState:
 def read_description(folder: Path) -> Description:
     """Return the description of the unfinished training in a folder."""
     return _read(folder / STATE)[0]
-
-
-def copy_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return a copy of the weights of a model."""
-    return {key: tensor.detach().clone() for key, tensor in model.state_dict().items()}
 
 
 def _read(path: Path) -> tuple[Description, dict[str, Tensor]]:

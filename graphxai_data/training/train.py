@@ -41,14 +41,7 @@ from graphxai_data.training.checkpoint import (
     save_checkpoint,
 )
 from graphxai_data.training.loss import check_evidence_cost, logits_of, objective, training_loss
-from graphxai_data.training.state import (
-    STATE,
-    Epoch,
-    Scores,
-    TrainingState,
-    copy_weights,
-    read_description,
-)
+from graphxai_data.training.state import STATE, Epoch, Scores, TrainingState, read_description
 
 HISTORY = "history.jsonl"
 # The share of a cosine schedule in which the rate rises.
@@ -123,11 +116,7 @@ def run_folder(out: str | Path, model: str, dataset: str, seed: int) -> Path:
 
 
 def _train(
-    folder: Path,
-    card: Card,
-    model: nn.Module,
-    loaders: dict[str, BatchLoader],
-    progress: Progress,
+    folder: Path, card: Card, model: nn.Module, loaders: dict[str, BatchLoader], progress: Progress
 ) -> None:
     """Train to the end, from the start or from the state in the folder, and save the checkpoint."""
     settings = card.training
@@ -164,7 +153,7 @@ def _train(
         state.history.append(Epoch(loss_sum / examples, valid, rate, seconds))
         best = best_epoch(settings, state.history)
         if best == epoch:
-            state.best = copy_weights(model)
+            state.keep_best()
         state.save(folder, card, conditions(device))
         scores = (
             f"loss {loss_sum / examples:.4f}, valid loss {valid['loss']:.4f}, "
@@ -173,11 +162,8 @@ def _train(
         progress(epoch + 1, settings.epochs, scores)
 
     model.load_state_dict(state.best)
-    best_scores = {
-        "valid": state.history[best_epoch(settings, state.history)].valid,
-        "test": predictive_scores(model, test, settings.loss, device),
-    }
-    _save(folder, dataclasses.replace(card, complete=True, scores=best_scores), state)
+    test_scores = predictive_scores(model, test, settings.loss, device)
+    _save(folder, dataclasses.replace(card, complete=True), state, test=test_scores)
 
 
 def learning_rate(settings: Training, history: list[Epoch], epochs_done: float) -> float:
@@ -293,8 +279,7 @@ def _stop(folder: Path, card: Card, state: TrainingState, what: str) -> NoReturn
     """Save the best weights so far, and raise an error about a value that is not finite."""
     kept, advice = "nothing was learned before", "look at features and settings"
     if state.history:
-        best = best_epoch(card.training, state.history)
-        _save(folder, dataclasses.replace(card, scores={"valid": state.history[best].valid}), state)
+        best = _save(folder, card, state)
         kept = f"the weights of epoch {best + 1}, the best so far, are kept in it"
         advice = "try a lower learning_rate"
     raise CheckFailedError(
@@ -302,16 +287,16 @@ def _stop(folder: Path, card: Card, state: TrainingState, what: str) -> NoReturn
     )
 
 
-def _save(folder: Path, card: Card, state: TrainingState) -> None:
-    """Write the checkpoint of the best weights, and the history."""
-    run = {
-        "epochs": len(state.history),
-        "best_epoch": best_epoch(card.training, state.history) + 1,
-        **conditions(next(state.model.parameters()).device),
-    }
+def _save(folder: Path, card: Card, state: TrainingState, **scores: Scores) -> int:
+    """Write the checkpoint of the best weights, and the history; return the best epoch."""
+    best = best_epoch(card.training, state.history)
+    scores = {"valid": state.history[best].valid, **scores}
+    run = {"epochs": len(state.history), "best_epoch": best + 1}
+    run |= conditions(next(state.model.parameters()).device)
     lines = [json.dumps(dataclasses.asdict(epoch)) + "\n" for epoch in state.history]
     write_atomically(folder / HISTORY, "".join(lines).encode())
-    save_checkpoint(folder, state.best, dataclasses.replace(card, run=run))
+    save_checkpoint(folder, state.best, dataclasses.replace(card, scores=scores, run=run))
+    return best
 
 
 def _is_finished(folder: Path, card: Card, device: torch.device) -> bool:
