@@ -12,36 +12,15 @@ Width = Annotated[int, Between(1, 2**20)]
 Depth = Annotated[int, Between(1, 20)]
 
 
-@dataclass(frozen=True)
-class EdgeSize(Checked):
-    """The options that come first, by position, in models that need edge features."""
-
-    in_features: Width
-    edge_features: Width
-
-
-@dataclass(frozen=True)
-class Size(Checked):
-    """The options that may be given by position.
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig(Checked):
+    """The options that all models have; the first four may be given by position.
 
     Attributes:
         in_features: width of node features.
         classes: number of logits.
         hidden: width of node states.
         layers: number of updates.
-    """
-
-    in_features: Width
-    classes: Width
-    hidden: Annotated[int, Between(1, 2**16)] = 64
-    layers: Annotated[int, Between(1, 100)] = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkConfig(Size):
-    """The options that all models have.
-
-    Attributes:
         edge_features: width of edge features; 0 for a model that does not use them.
         update_layers: layers in each update.
         norm: "batch" for batch normalisation before every ReLU, or "none".
@@ -50,6 +29,10 @@ class NetworkConfig(Size):
         level: "graph" for one row of logits per graph, "node" for one per node.
     """
 
+    in_features: Width = field(kw_only=False)
+    classes: Width = field(kw_only=False)
+    hidden: Annotated[int, Between(1, 2**16)] = field(default=64, kw_only=False)
+    layers: Annotated[int, Between(1, 100)] = field(default=3, kw_only=False)
     edge_features: Annotated[int, Between(0, 2**20)] = 0
     update_layers: Depth = 2
     norm: Literal["batch", "none"] = "none"
@@ -57,9 +40,17 @@ class NetworkConfig(Size):
     level: Literal["graph", "node"] = "graph"
 
 
+@dataclass(frozen=True)
+class EdgeSize(Checked):
+    """The first options of models that need edge features; as a last base, it decides the order."""
+
+    in_features: Width
+    edge_features: Width
+
+
 @dataclass(frozen=True, kw_only=True)
 class GINConfig(NetworkConfig):
-    """The options of `GIN`, `GINE` and `DeepSets`.
+    """The options of `GIN` and `DeepSets`.
 
     Attributes:
         readout_layers: layers of the readout Θ.
