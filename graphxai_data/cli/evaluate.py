@@ -49,17 +49,12 @@ _COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_
     "explainers",
     multiple=True,
     default=("all",),
-    show_default=True,
     help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows. "
     "Can be repeated.",
 )
-@click.option(
-    "--seeds", default="0-4", show_default=True, help="Seeds of the trainings, as 0-4 or 0,2."
-)
+@click.option("--seeds", default="0-4", help="Seeds of the trainings, as 0-4 or 0,2.")
 @config_option
-@click.option(
-    "--split", default="test", show_default=True, help="Split whose graphs are explained."
-)
+@click.option("--split", default="test", help="Split whose graphs are explained.")
 @click.option(
     "--scores",
     "files",
@@ -88,7 +83,6 @@ _COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_
 @click.option(
     "--engine",
     default="serial",
-    show_default=True,
     help="serial, or one worker per model and seed: processes, dask, or the address of a Dask "
     "scheduler (tcp://host:port) whose workers can read --root.",
 )
@@ -105,7 +99,6 @@ def evaluate(
     files: tuple[Path, ...],
     sweep: str | None,
     no_timing: bool,
-    changes: dict[str, Any],
     data_seed: int,
     root: str | Path,
     out: Path,
@@ -142,13 +135,13 @@ def evaluate(
             if len(models) != 1 or len(explainers) != 1:
                 raise InputError("--sweep: give one --model and one --explainer with it")
             frame = run_sweep(
-                dataset, models[0], key, values, seed_numbers, out, config, changes=changes,
+                dataset, models[0], key, values, seed_numbers, out, config,
                 explainer=explainers[0], progress=progress, **options,
             )  # fmt: skip
             _print_frame(frame, key, as_csv, as_json)
             return
         comparison = compare(
-            dataset, models or None, explainers, seed_numbers, out, config, changes=changes,
+            dataset, models or None, explainers, seed_numbers, out, config,
             timing=not no_timing, progress=progress, **options,
         )  # fmt: skip
     if as_json or as_csv:

@@ -1,6 +1,7 @@
 """The command `reproduce`."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -35,7 +36,7 @@ _SECONDS_BETWEEN_LINES = 30
 @click.option("--datasets", metavar="A,B,…", help="Use only these.  [default: all of the paper's]")
 @click.option("--seeds", help="Seeds of the trainings, as 0-4 or 0,2.  [default: the budget's]")
 @click.option(
-    "--budget", type=click.Choice(["small", "paper"]), default="small", show_default=True,
+    "--budget", type=click.Choice(["small", "paper"]), default="small",
     help="small: about 15 minutes on two cores; paper: the whole protocol, a day.",
 )  # fmt: skip
 @config_option
@@ -43,7 +44,7 @@ _SECONDS_BETWEEN_LINES = 30
 @root_option
 @out_option
 @click.option(
-    "--results", type=Place(urls=False), default=Path("reproduce"), show_default=True,
+    "--results", type=Place(urls=False), default=Path("reproduce"),
     help="Folder for report.md, report.json and the figures; an earlier report in it is replaced.",
 )  # fmt: skip
 @device_option
@@ -54,34 +55,31 @@ def reproduce(
     figures: tuple[str, ...],
     datasets: str | None,
     seeds: str | None,
-    budget: str,
     config: str,
-    sources: dict[str, str],
-    root: str | Path,
-    out: Path,
     results: Path,
-    device: str,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Reproduce the paper's tables and figures, with its numbers next to ours.
 
     Without --table and --figure, all of them. Builds what is missing, trains, explains, measures,
     and writes a report after every cell. A run that was stopped goes on where it was.
     """
+    # `options` has the arguments of the function `reproduce` that are passed on unchanged.
     from graphxai_data.evaluation.reproduce import reproduce as run
     from graphxai_data.evaluation.reproduction import PARTS, report_text
 
     parts = [f"table {name}" for name in tables] + [f"figure {name}" for name in figures]
-    names = (
-        None if datasets is None else [name.strip() for name in datasets.split(",") if name.strip()]
-    )
-    if names == []:
-        raise InputError("--datasets: expected names with commas between, got none")
+    names = None
+    if datasets is not None:
+        names = [name.strip() for name in datasets.split(",") if name.strip()]
+        if not names:
+            raise InputError("--datasets: expected names with commas between, got none")
+    numbers = None if seeds is None else parse_seeds(seeds, "--seeds")
     with progress_bar("Reproducing", "cells", _SECONDS_BETWEEN_LINES) as progress:
         report = run(
-            parts or PARTS, names, None if seeds is None else parse_seeds(seeds, "--seeds"),
-            budget, config, root=root, out=out, results=results, sources=sources,
-            device=device, progress=progress,
+            parts or PARTS, names, numbers, configuration=config, results=results,
+            progress=progress, **options,
         )  # fmt: skip
     click.echo(report.to_json() if as_json else report_text(report))
     click.echo(f"written to {results}", err=True)

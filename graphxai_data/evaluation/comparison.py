@@ -135,7 +135,7 @@ def compare(
         save_scores=save_scores, engine=engine, jobs=jobs,
     )  # fmt: skip
     seeds = check_seeds(seeds)
-    plan = _plan(dataset, models, explainers, configuration, changes, faithfulness)
+    plan, floor = _plan(dataset, models, explainers, configuration, changes, faithfulness)
     tasks = [
         ModelTask(model, seed, tuple(plan[model]), Path(out), configuration, dict(changes or {}))
         for model in plan
@@ -149,7 +149,6 @@ def compare(
     measurements = list(run_tasks(study, tasks, progress))
     rows = [row for measurement in measurements for row in measurement.rows]
     if not faithfulness:  # otherwise every model has its own rows of them
-        floor = _without_model(dataset, explainers)
         rows += [row for seed in seeds for row in study.measure_without_model(floor, seed)]
     devices = {measurement.device for measurement in measurements} or {device_of(device).type}
     conditions = {"device": ", ".join(sorted(devices)), **run_conditions()}
@@ -217,12 +216,6 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _without_model(dataset: GraphXAIDataset, explainers: Sequence[str]) -> list[Variant]:
-    """Return the selected explainers that look at no model: the floor and the ceiling."""
-    selected = select_variants(explainers)
-    return [v for v in variants_for(None, dataset.manifest.load_recipe()) if v in selected]
-
-
 def _plan(
     dataset: GraphXAIDataset,
     models: Sequence[str] | None,
@@ -230,12 +223,15 @@ def _plan(
     configuration: str,
     changes: Mapping[str, Any] | None,
     faithfulness: bool = False,
-) -> dict[str, list[Variant]]:
-    """Return the explainers of each model; an `InputError` if a model or an explainer has none."""
+) -> tuple[dict[str, list[Variant]], list[Variant]]:
+    """Return the explainers of each model, and those that look at no model: floor and ceiling.
+
+    A model without explainers, or an explainer without models, is an `InputError`.
+    """
     names = usual_models(dataset) if models is None else models
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     selected, recipe = select_variants(explainers), dataset.manifest.load_recipe()
-    floor = _without_model(dataset, explainers)
+    floor = [v for v in variants_for(None, recipe) if v in selected]
     plan = {}
     for name in names:
         known_name("model", name, MODELS)
@@ -256,11 +252,11 @@ def _plan(
                 f"{', '.join(names)}: {variant.what}"
             )
     if models is None:  # only models that the explainers need are trained
-        return {name: variants for name, variants in plan.items() if variants}
+        plan = {name: variants for name, variants in plan.items() if variants}
     for name, variants in plan.items():
         if not variants:
             raise InputError(f"model '{name}': none of the explainers asked for is for it")
-    return plan
+    return plan, floor
 
 
 def usual_models(dataset: GraphXAIDataset) -> tuple[str, ...]:

@@ -20,14 +20,13 @@ from graphxai_data.evaluation.faithfulness import fidelity
 from graphxai_data.evaluation.score_sources import (
     Explainer,
     Scores,
+    Source,
     Truth,
     array_scores,
     file_scores,
-    function_of_graph,
     function_scores,
-    is_variant,
+    resolve,
     select_split,
-    variant_for,
     variant_scores,
     without_answers,
 )
@@ -39,7 +38,7 @@ from graphxai_data.evaluation.timing import (
 )
 from graphxai_data.explain.base import check_ready
 from graphxai_data.explain.files import ScoreFile
-from graphxai_data.explain.variants import select_variants, variants_for
+from graphxai_data.explain.variants import Variant, select_variants, variants_for
 from graphxai_data.metrics import (
     auroc_per_graph,
     checked_scores,
@@ -111,10 +110,11 @@ def evaluate(
         explainers = _built_in(explainers, model, dataset)
     rows = {}
     for name, explainer in explainers.items():
-        scores = evaluator.scores(name, explainer, model, progress)
+        source = resolve(name, explainer, model)
+        scores = evaluator.scores(name, source, model, progress)
         rows[name] = evaluator.measure(name, scores, model)
         if timing:
-            rows[name] |= evaluator.time(name, explainer, model)
+            rows[name] |= evaluator.time(source, model)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("explainer")
 
 
@@ -140,22 +140,18 @@ class Evaluator:
         self.truth = Truth.of(self.part)
 
     def scores(
-        self, name: str, explainer: Explainer, model: nn.Module | None, progress: Progress
+        self, name: str, source: Source, model: nn.Module | None, progress: Progress
     ) -> Scores:
         """Return the scores that an explainer of any kind gives to the graphs."""
-        if is_variant(explainer):
-            variant = variant_for(str(explainer), model)
+        if isinstance(source, Variant):
             size = self.options.batch_size
-            scores = variant_scores([variant], model, self.part, size, progress=progress)
-            return scores[variant.name]
-        if isinstance(explainer, str | Path):
-            explainer = ScoreFile.load(explainer)
-        if isinstance(explainer, ScoreFile):
-            return file_scores(explainer, self.truth, model, self.options.force)
-        if callable(explainer):
-            run = function_of_graph(name, explainer, model)
-            return function_scores(name, run, self.truth, progress)
-        return array_scores(name, explainer, self.truth)
+            scores = variant_scores([source], model, self.part, size, progress=progress)
+            return scores[source.name]
+        if isinstance(source, ScoreFile):
+            return file_scores(source, self.truth, model, self.options.force)
+        if callable(source):
+            return function_scores(name, source, self.truth, progress)
+        return array_scores(name, source, self.truth)
 
     def measure(self, name: str, scores: Scores, model: nn.Module | None) -> Row:
         """Return the metrics of some scores and, if asked for, their faithfulness to the model."""
@@ -164,15 +160,13 @@ class Evaluator:
             row |= fidelity(model, self.truth, scores.nodes, self.options.batch_size)
         return row
 
-    def time(self, name: str, explainer: Explainer, model: nn.Module | None) -> Row:
+    def time(self, source: Source, model: nn.Module | None) -> Row:
         """Return how long an explanation takes; nothing for scores that were computed elsewhere."""
-        if is_variant(explainer):
-            (variant,) = select_variants(str(explainer))
-            return time_explainer(variant, model, self.part, self.options.batch_size)
-        if callable(explainer):
+        if isinstance(source, Variant):
+            return time_explainer(source, model, self.part, self.options.batch_size)
+        if callable(source):
             graphs = [without_answers(data) for data in self.part[:SINGLE_GRAPHS]]
-            run = function_of_graph(name, explainer, model)
-            return {"ms_per_graph": median_milliseconds(run, graphs)} | conditions(model)
+            return {"ms_per_graph": median_milliseconds(source, graphs)} | conditions(model)
         return {}
 
 

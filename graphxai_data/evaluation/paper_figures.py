@@ -68,18 +68,16 @@ def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) 
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(3 * len(shown), 6), layout="constrained")
         grid = figure.subplots(2, len(shown), squeeze=False)
-        for column, i in enumerate(shown):
+        for (above, below), i in zip(grid.T, shown, strict=True):
             data = test[i]
             explanation = explain(model, data)
             assert explanation.target is not None  # noqa: S101 - a model was given
             scores, truth = explanation.node_scores.detach().numpy(), data.node_mask.numpy()
-            jaccard = jaccard_at_k(scores, truth)
             predicted = names[int(explanation.target[0])]
-            above, below = grid[:, column]
             draw_graph(above, data, np.where(truth, 1.0, 0.0), truth)
             above.set_title(names[label[i]])
             draw_graph(below, data, scores, None)
-            below.set_xlabel(f"Jaccard@k {jaccard:.2f}\npredicted: {predicted}")
+            below.set_xlabel(f"Jaccard@k {jaccard_at_k(scores, truth):.2f}\npredicted: {predicted}")
         grid[0, 0].set_ylabel("ground truth")
         grid[1, 0].set_ylabel("B-cos contributions")
         return _save(figure, folder, f"qualitative-{dataset.name}")

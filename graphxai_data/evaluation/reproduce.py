@@ -97,25 +97,12 @@ def reproduce(
     device: str = "auto",
     progress: Progress = no_progress,
 ) -> Reproduction:
-    """Reproduce the paper's tables and figures, and write them into a folder.
+    """Reproduce the paper's tables and figures, and write a report and figures into `results`.
 
-    Args:
-        parts: some of "table 2", "table 3", "figure b" and "figure qualitative".
-        datasets: only these.
-        seeds: of the trainings, instead of the budget's.
-        budget: "small", some 15 minutes on two cores, or "paper", the whole protocol.
-        configuration: of the models: "default", ours, or "paper", as the appendix states it.
-        root: folder of all builds; those of fewer graphs go to its folder `small`.
-        out: folder of all trainings; those on fewer graphs go to its folder `small`, those with the
-            paper's configuration to a folder `paper`.
-        results: folder for the report and the figures; an earlier report in it is replaced.
-        sources: paths of raw files that are neither shipped nor downloadable.
-        device: "auto" is CUDA if available, else the CPU.
-        progress: called with the cells done, all cells, and what is being done.
-
-    Returns:
-        The contents of the report. A dataset whose raw files are missing is left out, with the
-        reason, and so is a training that diverges.
+    Builds and trainings of the small budget go to a folder `small` in `root` and `out`, trainings
+    with the paper's configuration to a folder `paper` in `out`. A dataset whose raw files are
+    missing, and not in `sources`, is left out, with the reason, and so is a training that diverges.
+    `progress` is called with the cells done, all cells, and what is being done.
     """
     spend: Budget = BUDGETS[known_name("budget", budget, BUDGETS)]
     known_name("configuration", configuration, CONFIGURATIONS)
@@ -153,8 +140,8 @@ def _run_cells(
     progress: Progress,
 ) -> None:
     """Run every cell, and write the report after each, unless the folder has a fuller one."""
-    changes, configuration = BUDGETS[report.budget].changes, report.configuration
-    settings = {"configuration": configuration, "device": device, "changes": changes}
+    changes = BUDGETS[report.budget].changes
+    settings = {"configuration": report.configuration, "device": device, "changes": changes}
     cells = _grid(report, opened)
     progress = with_time_left(progress, [_cost(cell, opened[cell.dataset]) for cell in cells])
     done: dict[Cell, list[Row]] = {}

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -168,8 +168,9 @@ def report_text(result: Reproduction) -> str:
         "Table 2: predictions",
         "Macro F1 on test graphs (for `pattern`, on their nodes); seconds are those of all "
         "trainings.",
-        ("dataset", "model", "F1", "paper", "difference", "ROC AUC", "seeds", "seconds"),
-        map(_prediction_cells, result.predictions),
+        ("model", "F1", "paper", "difference", "ROC AUC"),
+        result.predictions,
+        _prediction_cells,
     )
     lines += _section(
         "Table 3: explanations",
@@ -177,73 +178,76 @@ def report_text(result: Reproduction) -> str:
         "row; rows without the paper's figures are our own: more explainers, floor and ceiling. In "
         "brackets: the paper's figure, and the difference. Seconds: what all test graphs of all "
         "seeds would take one by one, from the median of some.",
-        ("dataset", "explainer", "model", "Jaccard@k", "AUROC", "ms/graph", "accuracy", "F1",
-         "seeds", "seconds"),
-        map(_explanation_cells, result.explanations),
-    )  # fmt: skip
+        ("explainer", "model", "Jaccard@k", "AUROC", "ms/graph", "accuracy", "F1"),
+        result.explanations,
+        _explanation_cells,
+    )
+    changes = {row["dataset"]: row["changes"] for row in result.sweep if row["changes"]}
     lines += _section(
         "Figure: sensitivity to B",
         "The score of predictions is the one that the paper's figure shows for a dataset; AUROC "
         "and Jaccard@k, which it does not show, are those of contribution maps. Test graphs; "
         "the paper's predictions are of validation graphs. Seconds are those of all trainings."
-        + "".join(_changed_settings(result.sweep)),
-        ("dataset", "B", "score", "predictions", "paper", "difference", "AUROC", "paper",
-         "difference", "Jaccard@k", "seeds", "seconds"),
-        map(_sweep_cells, result.sweep),
+        + "".join(
+            f" On `{dataset}`: {', '.join(f'{key} = {value}' for key, value in settings.items())}."
+            for dataset, settings in changes.items()
+        ),
+        ("B", "score", *("predictions", "paper", "difference"), *("AUROC", "paper", "difference"),
+         "Jaccard@k"),
+        result.sweep,
+        _sweep_cells,
     )  # fmt: skip
     lines += [f"![{name}]({name})\n" for name in result.figures if name.endswith(".png")]
     if result.left_out:
         lines += ["## Left out", "", *(f"- {reason}" for reason in result.left_out), ""]
-    builds = ([f"`{name}`", f"`{digest}`"] for name, digest in result.builds.items())
-    lines += _section("Builds", "", ("dataset", "content SHA-256"), builds)
+    if result.builds:
+        builds = ([f"`{name}`", f"`{digest}`"] for name, digest in result.builds.items())
+        lines += ["## Builds", "", markdown_table(("dataset", "content SHA-256"), builds), ""]
     return "\n".join(lines)
 
 
 def _section(
-    title: str, text: str, headers: Sequence[str], rows: Iterable[Sequence[str]]
+    title: str,
+    text: str,
+    headers: Sequence[str],
+    rows: Sequence[Row],
+    cells: Callable[[Row], Sequence[str]],
 ) -> list[str]:
     """Return the lines of a heading, a text and a table; none if the table has no rows."""
-    table = list(rows)
-    text_lines = [text, ""] if text else []
-    return [f"## {title}", "", *text_lines, markdown_table(headers, table), ""] if table else []
+    if not rows:
+        return []
+    table = [
+        [f"`{row['dataset']}`", *cells(row), str(row["seeds"]), number(row["seconds"], 0)]
+        for row in rows
+    ]
+    all_headers = ("dataset", *headers, "seeds", "seconds")
+    return [f"## {title}", "", text, "", markdown_table(all_headers, table), ""]
 
 
 def _prediction_cells(row: Row) -> list[str]:
     return [
-        f"`{row['dataset']}`", row["model"], with_deviation(row, "f1"), f"{row['paper']:.2f}",
-        number(row["difference"], 3, "+"), number(row.get("roc_auc"), 3), str(row["seeds"]),
-        number(row["seconds"], 0),
+        row["model"], with_deviation(row, "f1"), f"{row['paper']:.2f}",
+        number(row["difference"], 3, "+"), number(row.get("roc_auc"), 3),
     ]  # fmt: skip
 
 
 def _explanation_cells(row: Row) -> list[str]:
-    cells = [f"`{row['dataset']}`", row["explainer"], row["model"]]
+    cells = [row["explainer"], row["model"]]
     for key in ("jaccard", "auroc", "ms_per_graph", "accuracy", "f1"):
         ours = number(row.get(key)) if key == "ms_per_graph" else with_deviation(row, key)
         if ours and key in row["paper"]:
             digits = 2 if key == "ms_per_graph" else 3
             ours += f" ({row['paper'][key]:.2f}, {row['difference'][key]:+.{digits}f})"
         cells.append(ours)
-    return [*cells, str(row["seeds"]), number(row["seconds"], 0)]
-
-
-def _changed_settings(rows: list[Row]) -> list[str]:
-    """Return a sentence per dataset whose sweep has other settings than the configuration."""
-    return [
-        f" On `{dataset}`: {', '.join(f'{key} = {value}' for key, value in changes.items())}."
-        for dataset, changes in {row["dataset"]: row["changes"] for row in rows}.items()
-        if changes
-    ]
+    return cells
 
 
 def _sweep_cells(row: Row) -> list[str]:
-    cells = [f"`{row['dataset']}`", f"{row['b']:g}", SCORES[row["predictions"]]]
+    cells = [f"{row['b']:g}", SCORES[row["predictions"]]]
     for key in (row["predictions"], "auroc"):
         cells += [
             with_deviation(row, key),
             number(row.get(f"{key}_paper"), 3),
             number(row.get(f"{key}_difference"), 3, "+"),
         ]
-    return [
-        *cells, with_deviation(row, "jaccard"), str(row["seeds"]), number(row["seconds"], 0),
-    ]  # fmt: skip
+    return [*cells, with_deviation(row, "jaccard")]

@@ -24,12 +24,9 @@ from graphxai_data.metrics import Bools, Floats, Ints, as_array, checked_scores
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import weights_digest
 
-# Fields that give the rationale away.
-_ANSWERS = ("node_mask", "edge_mask", "split", "group")
-# Explainers whose contributions should sum to the logit.
-_COMPLETE = ("bcos", "integrated-gradients")
-
 Explainer = str | Path | ScoreFile | Callable[..., Any] | Sequence[Any] | np.ndarray | Tensor
+# An explainer that was looked up or loaded; a function is one of a single graph.
+Source = Variant | ScoreFile | Callable[[Any], Any] | Sequence[Any] | np.ndarray | Tensor
 
 
 @dataclass(frozen=True)
@@ -98,12 +95,16 @@ def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAI
     return part
 
 
-def is_variant(explainer: object) -> bool:
-    """Whether an explainer is given by the name of a built-in one, not by a path."""
-    return isinstance(explainer, str) and not is_score_file(explainer)
+def resolve(name: str, explainer: Explainer, model: nn.Module | None) -> Source:
+    """Look up a built-in explainer by its name, load a file, or bind the model to a function."""
+    if isinstance(explainer, str) and not is_score_file(explainer):
+        return _variant_for(explainer, model)
+    if isinstance(explainer, str | Path):
+        return ScoreFile.load(explainer)
+    return _function_of_graph(name, explainer, model) if callable(explainer) else explainer
 
 
-def variant_for(name: str, model: nn.Module | None) -> Variant:
+def _variant_for(name: str, model: nn.Module | None) -> Variant:
     """Return the one variant of this name; an `InputError` if it cannot explain the model."""
     variant, *others = select_variants(name)
     if others:
@@ -160,7 +161,8 @@ def _properties(variant: Variant, explanations: list[Explanation]) -> dict[str, 
     if options.get("row") != "contrast":  # a contrast of the winner is never negative
         logit = torch.cat([e.logit for e in explanations])  # type: ignore[misc]
         properties["negative_winners"] = float((logit < 0).double().mean())
-    if variant.method in _COMPLETE and not options.get("absolute"):
+    is_complete = variant.method in ("bcos", "integrated-gradients")
+    if is_complete and not options.get("absolute"):  # contributions should sum to the logit
         gap = torch.cat([e.completeness_gap() for e in explanations])
         properties["completeness_gap"] = float(gap.median())
         properties["completeness_gap_max"] = float(gap.max())
@@ -183,7 +185,7 @@ def array_scores(name: str, values: Any, truth: Truth) -> Scores:
 
 
 def function_scores(
-    name: str, run: Callable[[Any], Any], truth: Truth, progress: Progress = no_progress
+    name: str, run: Callable[[Any], Any], truth: Truth, progress: Progress
 ) -> Scores:
     """Return the scores of a function of one graph."""
     nodes: list[Any] = []
@@ -211,7 +213,7 @@ def _split_result(name: str, result: Any) -> tuple[Any, Any]:
     return result, None
 
 
-def function_of_graph(
+def _function_of_graph(
     name: str, function: Callable[..., Any], model: nn.Module | None
 ) -> Callable[[Any], Any]:
     """Return a user's `fn(data)` or `fn(model, data)` as a function of one graph."""
@@ -233,7 +235,7 @@ def function_of_graph(
 def without_answers(data: Any) -> Any:
     """Return a copy of a graph without its rationale, as explainers may see it."""
     data = data.clone()  # a function that changes its argument must not change the dataset
-    for key in _ANSWERS:
+    for key in ("node_mask", "edge_mask", "split", "group"):
         if key in data:
             del data[key]
     return data

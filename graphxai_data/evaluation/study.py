@@ -30,8 +30,6 @@ from graphxai_data.training.train import device_of, run_folder, train
 log = logging.getLogger(__name__)
 
 RESULTS = "evaluation.json"
-# Number of training graphs for the accuracy after retraining.
-_RETRAINING_GRAPHS = 1000
 _TIMES = ("ms_", "timed_")
 _FAITHFULNESS = ("fidelity_", "characterisation", "retrained_", "curves")
 
@@ -159,7 +157,7 @@ class Study(Evaluator):
 
     @cached_property
     def _training(self) -> Truth:
-        rows = self.dataset.get_idx_split()["train"][:_RETRAINING_GRAPHS]
+        rows = self.dataset.get_idx_split()["train"][:1000]  # enough for fine-tuning
         return Truth.of(self.dataset[rows])
 
     def _asked_for(self, row: Row) -> Row:
