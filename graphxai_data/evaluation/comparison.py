@@ -20,8 +20,8 @@ from graphxai_data import __version__
 from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError, known_name, whole_number
-from graphxai_data.evaluation.evaluate import Options, Row
-from graphxai_data.evaluation.study import ModelTask, Study, without_nan
+from graphxai_data.evaluation.evaluate import Row
+from graphxai_data.evaluation.study import ModelTask, Options, Study, without_nan
 from graphxai_data.evaluation.workers import run_tasks
 from graphxai_data.explain.variants import VARIANTS, Variant, select_variants, variants_for
 from graphxai_data.files.disk import explained_disk_errors
@@ -130,10 +130,7 @@ def compare(
         jobs: worker processes, all cores by default.
         progress: called with the steps done, all steps, and what is being done.
     """
-    options = Options(
-        split=split, timing=timing, faithfulness=faithfulness, device=device, force=force,
-        save_scores=save_scores, engine=engine, jobs=jobs,
-    )  # fmt: skip
+    options = Options(split, timing, faithfulness, device, force, save_scores, engine, jobs)
     seeds = check_seeds(seeds)
     plan, floor = _plan(dataset, models, explainers, configuration, changes, faithfulness)
     tasks = [

@@ -6,7 +6,6 @@ explainer, a function, an array or a file; all of them are measured in the same 
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +19,14 @@ from graphxai_data.evaluation.faithfulness import fidelity
 from graphxai_data.evaluation.score_sources import (
     Explainer,
     Scores,
-    Source,
     Truth,
-    array_scores,
-    file_scores,
-    function_scores,
     resolve,
+    scores_of,
     select_split,
-    variant_scores,
-    without_answers,
 )
-from graphxai_data.evaluation.timing import (
-    SINGLE_GRAPHS,
-    conditions,
-    median_milliseconds,
-    time_explainer,
-)
+from graphxai_data.evaluation.timing import times_of
 from graphxai_data.explain.base import check_ready
-from graphxai_data.explain.files import ScoreFile
-from graphxai_data.explain.variants import Variant, select_variants, variants_for
+from graphxai_data.explain.variants import select_variants, variants_for
 from graphxai_data.metrics import (
     auroc_per_graph,
     checked_scores,
@@ -49,21 +37,6 @@ from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import load_model
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How explanations are measured: the arguments of `evaluate` and `compare`, described there."""
-
-    split: str | None = None
-    timing: bool = False
-    faithfulness: bool = False
-    force: bool = False
-    batch_size: int = 64
-    device: str = "auto"
-    save_scores: Path | None = None
-    engine: str = "serial"
-    jobs: int | None = None
 
 
 def evaluate(
@@ -99,7 +72,7 @@ def evaluate(
     Returns:
         A row per explainer; docs/metrics.md describes the columns.
     """
-    evaluator = Evaluator(dataset, Options(split, timing, faithfulness, force, batch_size))
+    truth = Truth.of(select_split(dataset, split))
     if isinstance(model, str | Path):
         model = load_model(model, dataset, force)
     if model is not None:
@@ -108,13 +81,15 @@ def evaluate(
         raise InputError("faithfulness is to a model; give one")
     if not isinstance(explainers, Mapping):
         explainers = _built_in(explainers, model, dataset)
-    rows = {}
+    rows: dict[str, Row] = {}
     for name, explainer in explainers.items():
         source = resolve(name, explainer, model)
-        scores = evaluator.scores(name, source, model, progress)
-        rows[name] = evaluator.measure(name, scores, model)
+        scores = scores_of(name, source, truth, model, batch_size, force, progress)
+        rows[name] = explanation_metrics(name, scores, truth)
+        if faithfulness and model is not None:
+            rows[name] |= fidelity(model, truth, scores.nodes, batch_size)
         if timing:
-            rows[name] |= evaluator.time(source, model)
+            rows[name] |= times_of(source, model, truth.part, batch_size)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("explainer")
 
 
@@ -131,46 +106,7 @@ def _built_in(
     return {variant.name: variant.name for variant in variants}
 
 
-class Evaluator:
-    """Scores, measures and times explainers on the graphs of one split."""
-
-    def __init__(self, dataset: GraphXAIDataset, options: Options) -> None:
-        self.dataset, self.options = dataset, options
-        self.part = select_split(dataset, options.split)
-        self.truth = Truth.of(self.part)
-
-    def scores(
-        self, name: str, source: Source, model: nn.Module | None, progress: Progress
-    ) -> Scores:
-        """Return the scores that an explainer of any kind gives to the graphs."""
-        if isinstance(source, Variant):
-            size = self.options.batch_size
-            scores = variant_scores([source], model, self.part, size, progress=progress)
-            return scores[source.name]
-        if isinstance(source, ScoreFile):
-            return file_scores(source, self.truth, model, self.options.force)
-        if callable(source):
-            return function_scores(name, source, self.truth, progress)
-        return array_scores(name, source, self.truth)
-
-    def measure(self, name: str, scores: Scores, model: nn.Module | None) -> Row:
-        """Return the metrics of some scores and, if asked for, their faithfulness to the model."""
-        row = explanation_metrics(name, scores, self.truth)
-        if self.options.faithfulness and model is not None:
-            row |= fidelity(model, self.truth, scores.nodes, self.options.batch_size)
-        return row
-
-    def time(self, source: Source, model: nn.Module | None) -> Row:
-        """Return how long an explanation takes; nothing for scores that were computed elsewhere."""
-        if isinstance(source, Variant):
-            return time_explainer(source, model, self.part, self.options.batch_size)
-        if callable(source):
-            graphs = [without_answers(data) for data in self.part[:SINGLE_GRAPHS]]
-            return {"ms_per_graph": median_milliseconds(source, graphs)} | conditions(model)
-        return {}
-
-
-def explanation_metrics(name: str, scores: Scores, truth: Truth) -> dict[str, float]:
+def explanation_metrics(name: str, scores: Scores, truth: Truth) -> Row:
     """Return all metrics of some scores; an `InputError` if they are constant in every graph."""
     ptr, mask = truth.node_ptr, truth.node_mask
     nodes = checked_scores(scores.nodes, ptr, f"scores of '{name}'")

@@ -20,7 +20,6 @@ from graphxai_data.metrics import jaccard_at_k
 
 # The names of the scores of predictions.
 SCORES = {"accuracy": "accuracy", "f1": "F1", "roc_auc": "ROC AUC"}
-_SHOWN = 4
 _COLOURS = {
     "ba2motif": "#1b6ca8", "nci1": "#5aae61", "dihalo": "#b2182b", "molhiv": "#9970ab",
 }  # fmt: skip
@@ -64,7 +63,7 @@ def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) 
     names = recipe.module.class_names(recipe.params)
     test = dataset[dataset.get_idx_split()["test"]]
     label = [int(data.y) for data in test]
-    shown = [label.index(c) for c in sorted(set(label))[:_SHOWN]]
+    shown = [label.index(c) for c in sorted(set(label))[:4]]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(3 * len(shown), 6), layout="constrained")
         grid = figure.subplots(2, len(shown), squeeze=False)

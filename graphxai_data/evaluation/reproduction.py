@@ -94,14 +94,12 @@ def prediction_rows(results: Results) -> list[Row]:
         paper = paper_predictions(dataset, model)
         others = [key for key in ("accuracy", "roc_auc", "weighted_accuracy")
                   if all(key in row for row in seeds)]  # fmt: skip
-        table.append(
-            {
-                "dataset": dataset, "model": model, "seeds": len(seeds), "f1": f1,
-                "f1_std": deviation, "paper": paper, "difference": f1 - paper,
-                "seconds": sum(row["seconds"] for row in seeds),
-                **{key: mean_and_deviation(row[key] for row in seeds)[0] for key in others},
-            }
-        )  # fmt: skip
+        table.append({
+            "dataset": dataset, "model": model, "seeds": len(seeds), "f1": f1,
+            "f1_std": deviation, "paper": paper, "difference": f1 - paper,
+            "seconds": sum(row["seconds"] for row in seeds),
+            **{key: mean_and_deviation(row[key] for row in seeds)[0] for key in others},
+        })  # fmt: skip
     return table
 
 
@@ -113,14 +111,9 @@ def explanation_rows(results: Results) -> list[Row]:
         unique = {(row["model"], row["explainer"], row["seed"]): row for row in reversed(rows)}
         for row in summarise(dataset, list(unique.values())):
             paper, graphs = row["paper"], rows[0]["graphs"]
-            table.append(
-                {
-                    "dataset": dataset,
-                    **row,
-                    "difference": {key: row[key] - paper[key] for key in paper if key in row},
-                    "seconds": row.get("ms_per_graph", math.nan) * graphs * row["seeds"] / 1000,
-                }
-            )
+            difference = {key: row[key] - paper[key] for key in paper if key in row}
+            seconds = row.get("ms_per_graph", math.nan) * graphs * row["seeds"] / 1000
+            table.append({"dataset": dataset, **row, "difference": difference, "seconds": seconds})
     return table
 
 

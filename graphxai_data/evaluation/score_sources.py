@@ -104,6 +104,26 @@ def resolve(name: str, explainer: Explainer, model: nn.Module | None) -> Source:
     return _function_of_graph(name, explainer, model) if callable(explainer) else explainer
 
 
+def scores_of(
+    name: str,
+    source: Source,
+    truth: Truth,
+    model: nn.Module | None,
+    batch_size: int,
+    force: bool,
+    progress: Progress,
+) -> Scores:
+    """Return the scores that an explainer of any kind gives to the graphs of a `Truth`."""
+    if isinstance(source, Variant):
+        scores = variant_scores([source], model, truth.part, batch_size, progress=progress)
+        return scores[source.name]
+    if isinstance(source, ScoreFile):
+        return file_scores(source, truth, model, force)
+    if callable(source):
+        return _function_scores(name, source, truth, progress)
+    return _array_scores(name, source, truth)
+
+
 def _variant_for(name: str, model: nn.Module | None) -> Variant:
     """Return the one variant of this name; an `InputError` if it cannot explain the model."""
     variant, *others = select_variants(name)
@@ -172,7 +192,7 @@ def _properties(variant: Variant, explanations: list[Explanation]) -> dict[str, 
     return properties
 
 
-def array_scores(name: str, values: Any, truth: Truth) -> Scores:
+def _array_scores(name: str, values: Any, truth: Truth) -> Scores:
     """Return scores that are given as one array, or as a list with one array per graph."""
     if isinstance(values, list | tuple) and any(np.ndim(as_array(v)) for v in values):
         graphs = len(truth.graph_id)
@@ -184,7 +204,7 @@ def array_scores(name: str, values: Any, truth: Truth) -> Scores:
     return Scores(checked_scores(values, truth.node_ptr, f"scores of '{name}'"))
 
 
-def function_scores(
+def _function_scores(
     name: str, run: Callable[[Any], Any], truth: Truth, progress: Progress
 ) -> Scores:
     """Return the scores of a function of one graph."""

@@ -16,9 +16,14 @@ from torch import nn
 
 from graphxai_data import __version__
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.evaluation.evaluate import Evaluator, Row
-from graphxai_data.evaluation.faithfulness import highest, retrained_accuracy, sparsity_curves
-from graphxai_data.evaluation.score_sources import Scores, Truth, variant_scores
+from graphxai_data.evaluation.evaluate import Row, explanation_metrics
+from graphxai_data.evaluation.faithfulness import (
+    fidelity,
+    highest,
+    retrained_accuracy,
+    sparsity_curves,
+)
+from graphxai_data.evaluation.score_sources import Scores, Truth, select_split, variant_scores
 from graphxai_data.evaluation.timing import conditions, time_explainer
 from graphxai_data.explain.files import SUFFIX, ScoreFile
 from graphxai_data.explain.variants import Variant
@@ -32,6 +37,20 @@ log = logging.getLogger(__name__)
 RESULTS = "evaluation.json"
 _TIMES = ("ms_", "timed_")
 _FAITHFULNESS = ("fidelity_", "characterisation", "retrained_", "curves")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How explanations are measured: arguments of `compare`, described there."""
+
+    split: str
+    timing: bool
+    faithfulness: bool
+    device: str
+    force: bool
+    save_scores: Path | None
+    engine: str
+    jobs: int | None
 
 
 @dataclass(frozen=True)
@@ -67,8 +86,13 @@ class Measurement:
     device: str
 
 
-class Study(Evaluator):
+class Study:
     """Measures models on the same graphs, and saves what it measures next to each model."""
+
+    def __init__(self, dataset: GraphXAIDataset, options: Options) -> None:
+        self.dataset, self.options = dataset, options
+        self.part = select_split(dataset, options.split)
+        self.truth = Truth.of(self.part)
 
     def run(self, task: ModelTask, progress: Progress = no_progress) -> Measurement:
         """Train the model of a task, or load it, and measure what is not saved yet.
@@ -83,7 +107,7 @@ class Study(Evaluator):
                 0, steps, f"training {task}: epoch {done} of {total}"
             ),
         )  # fmt: skip
-        split, path = self.options.split or "test", task.folder(dataset) / RESULTS
+        split, path = self.options.split, task.folder(dataset) / RESULTS
         saved = SavedRows(path, dataset, card, split, self.options.force)
         rows, curves = [], {}
         for step, group in enumerate(group_by_run(task.variants), 1):
@@ -107,7 +131,8 @@ class Study(Evaluator):
         rows = []
         for variant in variants:
             scores = variant_scores([variant], None, self.part, seed=seed)[variant.name]
-            row = _identity("-", variant, seed) | self.measure(variant.name, scores, None)
+            metrics = explanation_metrics(variant.name, scores, self.truth)
+            row = _identity("-", variant, seed) | metrics
             if self.options.timing:
                 row |= time_explainer(variant, None, self.part)
             self._save_scores(scores, variant, "", f"none-{seed}")
@@ -138,7 +163,9 @@ class Study(Evaluator):
         if not scored:
             scores = variant_scores(group, model, self.part, seed=card.seed, progress=progress)
             for variant, row in zip(group, rows, strict=True):
-                row |= self.measure(variant.name, scores[variant.name], model)
+                row |= explanation_metrics(variant.name, scores[variant.name], self.truth)
+                if options.faithfulness:
+                    row |= fidelity(model, self.truth, scores[variant.name].nodes)
                 place = f"{card.model}-{card.seed}"
                 self._save_scores(scores[variant.name], variant, weights_digest(model), place)
         if not faithful:

@@ -12,10 +12,11 @@ from torch import nn
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
+from graphxai_data.evaluation.score_sources import Source, without_answers
 from graphxai_data.explain import explain
 from graphxai_data.explain.variants import Variant
 
-SINGLE_GRAPHS, _BATCHES = 20, 8
+_SINGLE_GRAPHS, _BATCHES = 20, 8
 # Stop early with a slow explainer: after so many seconds, but not before so many measurements.
 _ENOUGH_SECONDS, _FEWEST = 3.0, 3
 
@@ -26,13 +27,25 @@ def conditions(model: nn.Module | None) -> dict[str, Any]:
     return {"timed_on": device, "timed_threads": torch.get_num_threads()}
 
 
+def times_of(
+    source: Source, model: nn.Module | None, part: GraphXAIDataset, batch_size: int
+) -> dict[str, Any]:
+    """Return how long an explanation takes; nothing for scores that were computed elsewhere."""
+    if isinstance(source, Variant):
+        return time_explainer(source, model, part, batch_size)
+    if callable(source):
+        graphs = [without_answers(data) for data in part[:_SINGLE_GRAPHS]]
+        return {"ms_per_graph": _median_milliseconds(source, graphs), **conditions(model)}
+    return {}
+
+
 def time_explainer(
     variant: Variant, model: nn.Module | None, part: GraphXAIDataset, batch_size: int = 64
 ) -> dict[str, Any]:
     """Return milliseconds per graph of a built-in explainer, on the first graphs of a dataset."""
     options = variant.options_for(part.manifest.load_recipe())
     device = torch.device("cpu") if model is None else next(model.parameters()).device
-    singles = [data.to(device) for data in part[:SINGLE_GRAPHS]]
+    singles = [data.to(device) for data in part[:_SINGLE_GRAPHS]]
     batches = [b.to(device) for b in islice(BatchLoader(part, batch_size), _BATCHES)]
 
     def run(data: Any) -> None:
@@ -43,14 +56,14 @@ def time_explainer(
             model(data.x, data.edge_index, data.edge_attr, data.batch)  # type: ignore[misc]
 
     return {
-        "ms_per_graph": median_milliseconds(run, singles),
-        "ms_per_graph_batched": median_milliseconds(run, batches),
-        "ms_forward_batched": median_milliseconds(forward, batches) if model else math.nan,
+        "ms_per_graph": _median_milliseconds(run, singles),
+        "ms_per_graph_batched": _median_milliseconds(run, batches),
+        "ms_forward_batched": _median_milliseconds(forward, batches) if model else math.nan,
         **conditions(model),
     }
 
 
-def median_milliseconds(run: Callable[[Any], Any], items: Sequence[Any]) -> float:
+def _median_milliseconds(run: Callable[[Any], Any], items: Sequence[Any]) -> float:
     """Return the median time per graph of `run` on graphs or batches."""
     run(items[0])  # warm-up: some things are compiled or allocated at first use
     times = []

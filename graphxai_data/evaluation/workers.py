@@ -19,8 +19,7 @@ import torch
 from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
-from graphxai_data.evaluation.evaluate import Options
-from graphxai_data.evaluation.study import Measurement, ModelTask, Study
+from graphxai_data.evaluation.study import Measurement, ModelTask, Options, Study
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.progress import Progress
 
