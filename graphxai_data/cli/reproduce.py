@@ -55,6 +55,7 @@ def reproduce(
     figures: tuple[str, ...],
     datasets: str | None,
     seeds: str | None,
+    budget: str,
     config: str,
     results: Path,
     as_json: bool,
@@ -78,8 +79,8 @@ def reproduce(
     numbers = None if seeds is None else parse_seeds(seeds, "--seeds")
     with progress_bar("Reproducing", "cells", _SECONDS_BETWEEN_LINES) as progress:
         report = run(
-            parts or PARTS, names, numbers, configuration=config, results=results,
-            progress=progress, **options,
+            parts or PARTS, names, numbers, budget, config, results=results, progress=progress,
+            **options,
         )  # fmt: skip
     click.echo(report.to_json() if as_json else report_text(report))
     click.echo(f"written to {results}", err=True)
