@@ -178,8 +178,12 @@ def _torch_state() -> bytes | None:
 
 
 def importing_environment() -> dict[str, str]:
-    """Return the environment of a process that can import the package and the tests."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join([str(CHECKOUT), *sys.path])}
+    """Return the environment of a process that can import the package and the tests.
+
+    It has one thread, so that it can be forked.
+    """
+    paths = os.pathsep.join([str(CHECKOUT), *sys.path])
+    return os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
 
 
 def run_python(code: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:

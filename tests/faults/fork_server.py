@@ -48,8 +48,9 @@ def run(call: str, arguments: dict[str, Any]) -> Any:
 
 def load_everything() -> None:
     """Build, train and compare once: many modules and compiled functions are loaded lazily."""
+    with_rings = SMALL | {"graphs": 100, "rings": True}  # too few graphs would not be measured
     with tempfile.TemporaryDirectory() as folder:
-        run("build", {"root": folder, **SMALL})
+        run("build", {"root": folder, **with_rings})
         models = {"models": ["bcos-gin"], "seeds": [0], "explainers": ["bcos", "random"]}
         run("compare", {"root": folder, "out": Path(folder) / "runs", **models})
 

@@ -162,7 +162,9 @@ def test_an_error_about_permissions_is_one_line_that_names_the_path(
 
 
 @pytest.mark.parametrize("name", ["mit Leerzeichen", "图 é ñ", "-rf", "a'b\"c", "$(x);&|", "%s{}"])
-def test_a_root_may_have_any_name(tmp_path: Path, intact: IntactBuild, name: str) -> None:
+def test_builds_and_trainings_work_in_a_root_of_any_name(
+    tmp_path: Path, intact: IntactBuild, name: str
+) -> None:
     root = tmp_path / name
     assert build(root=root, **SMALL).content_sha256 == intact.digest
     folder = root / "ba2motif" / "seed-0"

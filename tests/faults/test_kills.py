@@ -35,7 +35,7 @@ def _check_only_the_build_is_left(folder: Path, n: int) -> None:
     assert names - {".seed-0.owner"} == {"seed-0", ".seed-0.lock"}, n
 
 
-def test_a_build_killed_before_any_write_ends_with_the_same_bytes(
+def test_a_build_killed_at_any_disk_operation_ends_with_the_same_bytes(
     run_in_child: RunInChild, intact: IntactBuild, tmp_path: Path
 ) -> None:
     def run_killed_at(n: int) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def test_a_build_killed_before_any_write_ends_with_the_same_bytes(
     assert kills >= 20
 
 
-def test_a_replacement_killed_before_any_write_keeps_the_old_build_or_the_new_one(
+def test_a_replacement_killed_at_any_disk_operation_keeps_the_old_build_or_the_new_one(
     run_in_child: RunInChild, intact: IntactBuild, tmp_path: Path
 ) -> None:
     new = SMALL | {"graphs": 10, "replace_existing": True}
@@ -98,7 +98,7 @@ def test_a_replaced_build_that_was_half_deleted_is_never_restored(
     assert {path.name for path in folder.parent.iterdir()} == {"seed-0", ".seed-0.lock"}
 
 
-def test_a_training_killed_before_any_write_ends_with_the_same_weights(
+def test_a_training_killed_at_any_disk_operation_ends_with_the_same_weights(
     run_in_child: RunInChild, intact: IntactBuild, tmp_path: Path
 ) -> None:
     undisturbed = tmp_path / "undisturbed" / TRAINED
@@ -143,7 +143,7 @@ def _kill_at_random_moments(
 def test_a_build_killed_at_random_moments_ends_with_the_same_digest(
     run_in_child: RunInChild, tmp_path: Path, seed: int
 ) -> None:
-    arguments = SMALL | {"graphs": 200, "rings": True}
+    arguments = SMALL | {"graphs": 400, "rings": True}
     undisturbed = run_in_child("build", root=tmp_path / "undisturbed", **arguments)
     digest, hits = _kill_at_random_moments(
         run_in_child, "build", 8, seed, undisturbed["seconds"] * 0.6,
@@ -218,7 +218,7 @@ def test_a_training_killed_at_random_moments_ends_with_the_same_weights(
     assert hits >= 3, seed
 
 
-def test_a_comparison_killed_before_any_write_ends_with_the_same_rows(
+def test_a_comparison_killed_at_any_disk_operation_ends_with_the_same_rows(
     run_in_child: RunInChild, intact: IntactBuild, tmp_path: Path
 ) -> None:
     arguments = {

@@ -23,7 +23,7 @@ EXTRA_MEMORY = 3 << 29  # 1.5 GiB more than the imports take
 
 
 def limit_memory() -> None:
-    """Let this process take 1.5 GiB more than it has now."""
+    """Let this process take at most `EXTRA_MEMORY` more than it has now."""
     resource.setrlimit(resource.RLIMIT_AS, (-1, resource.getrlimit(resource.RLIMIT_AS)[1]))
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + EXTRA_MEMORY

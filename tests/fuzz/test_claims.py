@@ -108,7 +108,7 @@ from tests.fuzz.runner import limit_memory
 GOOD = {"format": FORMAT, "version": VERSION, "dataset": "d", "content_sha256": "0"}
 GOOD["explainer"] = "e"
 
-def outcome_of(claim, code):
+def try_to_read(claim, code):
     folder = Path(sys.argv[1]) / claim
     folder.mkdir()
     namespace = globals() | {"folder": folder}
@@ -125,7 +125,7 @@ def outcome_of(claim, code):
 
 for claim, code in json.loads(sys.stdin.read()).items():
     if os.fork() == 0:
-        print(json.dumps(outcome_of(claim, code)), flush=True)
+        print(json.dumps(try_to_read(claim, code)), flush=True)
         os._exit(0)
     os.wait()
 """

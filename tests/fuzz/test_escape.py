@@ -80,9 +80,8 @@ def test_members_of_an_archive_with_paths_out_of_its_folder_are_never_unpacked(
             archive.writestr(name, "evil")
         archive.writestr(link, "/etc/passwd")
     before = _all_paths(tmp_path)
-    assert (
-        read_member(path, "NCI1_A.txt") == b"/etc/passwd"
-    )  # the text of the link, not the file it points to
+    # The text of the link, not the file it points to.
+    assert read_member(path, "NCI1_A.txt") == b"/etc/passwd"
     with pytest.raises(InputError, match="no file NCI1_graph_labels.txt"):
         read_member(path, "NCI1_graph_labels.txt")
     assert _all_paths(tmp_path) == before
