@@ -29,7 +29,7 @@ from graphxai_data.explain.files import SUFFIX, ScoreFile
 from graphxai_data.explain.variants import Variant
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.progress import Progress, no_progress
-from graphxai_data.training.checkpoint import Card, weights_digest
+from graphxai_data.training.checkpoint import Card
 from graphxai_data.training.train import device_of, run_folder, train
 
 log = logging.getLogger(__name__)
@@ -132,11 +132,9 @@ class Study:
         for variant in variants:
             scores = variant_scores([variant], None, self.part, seed=seed)[variant.name]
             metrics = explanation_metrics(variant.name, scores, self.truth)
-            row = _identity("-", variant, seed) | metrics
-            if self.options.timing:
-                row |= time_explainer(variant, None, self.part)
+            times = time_explainer(variant, None, self.part) if self.options.timing else {}
+            rows.append(_identity("-", variant, seed) | metrics | times)
             self._save_scores(scores, variant, "", f"none-{seed}")
-            rows.append(row)
         return rows
 
     def _measure_missing(
@@ -163,11 +161,11 @@ class Study:
         if not scored:
             scores = variant_scores(group, model, self.part, seed=card.seed, progress=progress)
             for variant, row in zip(group, rows, strict=True):
-                row |= explanation_metrics(variant.name, scores[variant.name], self.truth)
+                own = scores[variant.name]
+                row |= explanation_metrics(variant.name, own, self.truth)
                 if options.faithfulness:
-                    row |= fidelity(model, self.truth, scores[variant.name].nodes)
-                place = f"{card.model}-{card.seed}"
-                self._save_scores(scores[variant.name], variant, weights_digest(model), place)
+                    row |= fidelity(model, self.truth, own.nodes)
+                self._save_scores(own, variant, card.weights_sha256, f"{card.model}-{card.seed}")
         if not faithful:
             training = variant_scores(group, model, self._training.part, seed=card.seed)
             for variant, row in zip(group, rows, strict=True):
