@@ -185,7 +185,7 @@ def report_text(result: Reproduction) -> str:
             f" On `{dataset}`: {', '.join(f'{key} = {value}' for key, value in settings.items())}."
             for dataset, settings in changes.items()
         ),
-        ("B", "score", *("predictions", "paper", "difference"), *("AUROC", "paper", "difference"),
+        ("B", "score", "predictions", "paper", "difference", "AUROC", "paper", "difference",
          "Jaccard@k"),
         result.sweep,
         _sweep_cells,
