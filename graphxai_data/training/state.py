@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from graphxai_data.errors import DamagedError
+from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.toml import parse_table
 from graphxai_data.training.checkpoint import Card
@@ -30,6 +30,10 @@ class Epoch:
     valid: Scores
     rate: float
     seconds: float
+
+    def __post_init__(self) -> None:
+        if not {"loss", "accuracy"} <= self.valid.keys():
+            raise InputError(f"valid: expected loss and accuracy, got {list(self.valid)}")
 
 
 @dataclass(frozen=True)

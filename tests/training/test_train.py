@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 from click.testing import Result
 
+import graphxai_data.training.state as state_module
 import graphxai_data.training.train as train_module
 from graphxai_data.building.build import build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
@@ -294,6 +296,15 @@ def test_a_damaged_state_is_refused(dataset: GraphXAIDataset, tmp_path: Path) ->
         state.write_bytes(damaged)
         with pytest.raises(DamagedError, match=f"{STATE}: not the state of a training .*; delete"):
             train(dataset, "gin", out=tmp_path, changes=SMALL)
+    state.write_bytes(whole)
+    tensors = safetensors.torch.load_file(state)
+    with safetensors.safe_open(state, "pt") as file:
+        about = file.metadata()["about"]
+    about = about.replace('"accuracy"', '"accurate"')
+    metadata = {"about": about, "sha256": state_module._digest(about, tensors)}
+    state.write_bytes(safetensors.torch.save(tensors, metadata))
+    with pytest.raises(DamagedError, match="valid: expected loss and accuracy, got .'loss', 'accu"):
+        train(dataset, "gin", out=tmp_path, changes=SMALL)
     _, card = train(dataset, "gin", out=tmp_path, changes=SMALL, force=True)
     assert card.complete
 
