@@ -19,7 +19,7 @@ from graphxai_data.nn.sums import Edges, sum_per_graph
 
 
 class GraphModel(nn.Module):
-    """The base of all models; arguments are the fields of `Config`, which is their signature."""
+    """The base of all models: their arguments, and their signature, are the fields of `Config`."""
 
     Config: ClassVar[type[NetworkConfig]]
     __signature__: ClassVar[inspect.Signature | None]
