@@ -32,6 +32,8 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
     one graph, but may hold more or fewer graphs of a `split`. The order also depends on the number
     of workers and ranks.
 
+    Arguments that are not listed are those of `GraphXAIDataset`.
+
     Args:
         shuffle: take the graphs in another order every epoch; call `set_epoch` before each.
         shuffle_seed: of the orders.
@@ -41,8 +43,6 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
             initialised, else 0 of 1.
         world_size: number of processes that share the graphs.
         check: whether to compare every shard that is read with its checksum in the manifest.
-
-    Other arguments as for `GraphXAIDataset`.
     """
 
     def __init__(

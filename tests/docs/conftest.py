@@ -1,6 +1,5 @@
 """The folder that a reader of the documentation works in."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -27,6 +26,5 @@ def readers_folder(tmp_path: Path, built_root: Path) -> Path:
     folder.mkdir()
     (folder / "recipes").symlink_to(CHECKOUT / "recipes")
     for name in BUILT:
-        # Hard links are safe: the package replaces files of a build, and never writes into one.
-        shutil.copytree(built_root / name, folder / "data" / name, copy_function=os.link)
+        shutil.copytree(built_root / name, folder / "data" / name)
     return folder
