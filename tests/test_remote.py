@@ -375,9 +375,10 @@ def test_two_publishers_at_once_never_mix_their_files(
     assert not [key for key in keys(root) if "/." in key]
 
 
+@pytest.mark.parametrize("moment", ["before a file is sent", "before a file is checked"])
 @pytest.mark.parametrize("graphs", [20, 40], ids=["the same build", "different builds"])
 def test_a_second_publisher_does_not_disturb_the_first(
-    memory: Any, graphs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    memory: Any, graphs: int, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "_TRIES", 1)
     monkeypatch.setattr(remote, "_STREAMS", 1)
@@ -388,13 +389,16 @@ def test_a_second_publisher_does_not_disturb_the_first(
 
     def interrupted(fs: Any, local: str, key: str) -> None:
         copied.append(key)
+        if moment == "before a file is checked":
+            put(fs, local, key)
         if len(copied) == 3:
             if graphs == 20:
                 second()
             else:
                 with pytest.raises(InputError, match="another build is being published here"):
                     second()
-        put(fs, local, key)
+        if moment == "before a file is sent":
+            put(fs, local, key)
 
     monkeypatch.setattr(type(memory), "put_file", interrupted)
     first()

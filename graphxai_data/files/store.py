@@ -88,7 +88,7 @@ class Store:
         Builds are the same if the file that is published last has the same content.
         """
         digest = hashlib.sha256(content).hexdigest()[:16]
-        mark = f"{self._path}/.upload-{digest}-{secrets.token_hex(8)}"
+        mark, held = f"{self._path}/.upload-{digest}-{secrets.token_hex(8)}", False
         try:
             for i in range(_TRIES):
                 # Random back-off: two publishers that withdrew must not meet again.
@@ -108,21 +108,25 @@ class Store:
                     f"{shown(self.url)}: another build is being published here; wait for it, or, "
                     f"if its process is dead, delete {shown(self.url)}/{others[0]}"
                 )
+            held = True
             yield mark
             # Also the marks of other publishers of this build: dead ones leave them, and a live one
             # finds everything published.
             for name in self.names():
                 if name.startswith((f".upload-{digest}-", ".probe-")):
                     self.remove(f"{self._path}/{name}")
-        except GraphXAIDataError:
-            raise
-        except Exception:  # for example, another publisher of this build deleted our mark
-            if self.read(last) != content:
+        except Exception:
+            # A publisher of the same build that finishes first deletes our mark and all keys in it.
+            if not held or self._exists(f"{mark}/mark") or self.read(last) != content:
                 raise
             log.info("%s was published by another process", shown(self.url))
         finally:
             with suppress(Exception):
                 self.remove(mark)
+
+    def _exists(self, key: str) -> bool:
+        self._fs.invalidate_cache()
+        return bool(self._fs.exists(key))
 
     def names(self) -> list[str]:
         """Return the names of the files and folders directly in the folder."""
