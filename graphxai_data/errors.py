@@ -3,10 +3,9 @@
 import difflib
 import math
 import operator
-import sys
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from numbers import Real
-from typing import Any
 
 
 class GraphXAIDataError(Exception):
@@ -53,13 +52,15 @@ def finite_number(
     excluded: Collection[float] = (),
 ) -> float:
     """Return the value, or raise `InputError` unless it is a finite number from low to high."""
-    number: Any = value if type(value) is not bool and isinstance(value, Real) else math.nan
-    within = low <= number <= high and abs(number) <= sys.float_info.max
-    if not within or number in excluded:
+    number = math.nan
+    if type(value) is not bool and isinstance(value, Real):
+        with suppress(OverflowError):  # a whole number too large for a float
+            number = float(value)
+    if not (math.isfinite(number) and low <= number <= high) or number in excluded:
         limits = _limits(low, high)
         limits += f", but not {' or '.join(map(str, excluded))}" if excluded else ""
         raise InputError(f"{name}: expected a finite number{limits}, got {shown(value)}")
-    return float(number)
+    return number
 
 
 def _limits(low: float, high: float) -> str:

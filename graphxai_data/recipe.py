@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.files.shipped import shipped
-from graphxai_data.files.toml import Between, parse_table, read_toml, shown_path
+from graphxai_data.files.toml import Between, Checked, parse_table, read_toml, shown_path
 from graphxai_data.generators import generator_module
 
 # Statistics that a recipe may expect of a build, in its table [expected].
@@ -24,7 +24,7 @@ _DIGESTED = ("name", "version", "generator", "params", "sources", "splits")
 
 
 @dataclass(frozen=True)
-class Splits:
+class Splits(Checked):
     """Share of each split: fractions that sum to 1, or numbers of graphs that sum to all graphs."""
 
     train: Annotated[float, Between(0)]
@@ -32,6 +32,7 @@ class Splits:
     test: Annotated[float, Between(0)]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         shares = self.train, self.valid, self.test
         whole = self.total > 1 and all(share % 1 == 0 for share in shares)
         if abs(self.total - 1) > 1e-9 and not whole:
@@ -53,7 +54,7 @@ class Splits:
 
 
 @dataclass(frozen=True)
-class Expectation:
+class Expectation(Checked):
     """Expected value of a statistic; the tolerance is for the recipe's number of graphs."""
 
     value: float

@@ -7,7 +7,6 @@ uploaded and checked: a reader sees a complete build or none.
 import hashlib
 import logging
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 
 from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
 from graphxai_data.files import disk
-from graphxai_data.files.hashing import file_sha256
+from graphxai_data.files.hashing import file_crc32, file_sha256
 from graphxai_data.files.shipped import cache_folder
 from graphxai_data.files.store import Store
 from graphxai_data.files.urls import inside, is_url, local_path, shown
@@ -119,7 +118,7 @@ class RemoteBuild:
 
     def _fetch_shard(self, entry: ShardEntry, copy: Path, fresh: bool) -> None:
         path, where = copy / entry.name, f"{self.folder}/{entry.name}"
-        if not fresh and path.is_file() and zlib.crc32(path.read_bytes()) == entry.file_crc32:
+        if not fresh and path.is_file() and file_crc32(path) == entry.file_crc32:
             return
         temporary = path.with_name(f".{path.name}.tmp")
         if not self.store.get(entry.name, temporary):

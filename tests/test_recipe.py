@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.summary import Statistics
-from graphxai_data.recipe import EXPECTABLE, Recipe, find, shipped_names
+from graphxai_data.recipe import EXPECTABLE, Expectation, Recipe, Splits, find, shipped_names
 
 Write = Callable[..., Path]
 
@@ -159,3 +159,9 @@ def test_whatever_a_recipe_contains_the_only_error_is_input_error(table: dict) -
 def test_expectations_name_statistics_that_exist() -> None:
     statistics = Statistics(graphs=1).to_dict()
     assert set(EXPECTABLE) <= statistics.keys()
+
+
+@pytest.mark.parametrize("make", [lambda: Splits(-0.5, 1.0, 0.5), lambda: Expectation(1.0, -1.0)])
+def test_bounds_hold_for_direct_calls(make: Callable[[], object]) -> None:
+    with pytest.raises(InputError, match="expected a finite number of at least 0, got -"):
+        make()

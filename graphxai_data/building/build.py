@@ -49,7 +49,7 @@ def build(
     shard_size: int = 1000,
     rings: bool = True,
     sources: Mapping[str, str | Path] | None = None,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
     replace_existing: bool = False,
     wait: bool = False,
 ) -> Manifest:
@@ -78,6 +78,7 @@ def build(
             that its recipe requires; nothing is published.
         DamagedError: an existing build in the folder is damaged.
     """
+    progress = progress or no_progress
     order = make_order(name, seed, graphs, shard_size, sources)
     recipe = order.recipe
     engines.check_engine(engine)

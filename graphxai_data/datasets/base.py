@@ -57,6 +57,8 @@ class OpenedBuild:
             transform: applied to a graph whenever it is taken.
             options: other keyword arguments of the class.
         """
+        for key in options.keys() & {"root", "name", "seed", "force_reload"}:
+            raise TypeError(f"from_folder() takes no '{key}': the folder is the build")
         make: Callable[..., Self] = cls
         with opened(folder, extras=False) as (path, remote):
             manifest = Manifest.load(path)

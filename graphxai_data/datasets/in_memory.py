@@ -63,7 +63,7 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
 
     def get_idx_split(self) -> dict[str, Tensor]:
         """Return the positions of the graphs of each split, as OGB datasets do."""
-        return self._positions_by_split(self._data.split.numpy(), self.indices())
+        return self._positions_by_split(self._data.split.cpu().numpy(), self.indices())
 
     def to_explanation(self, i: int) -> Explanation:
         """Return the ground truth of graph i as a PyG `Explanation`."""

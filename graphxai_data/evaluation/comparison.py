@@ -106,7 +106,7 @@ def compare(
     save_scores: Path | None = None,
     engine: str = "serial",
     jobs: int | None = None,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Compare explainers on the graphs of one split, over models of several seeds.
 
@@ -130,6 +130,7 @@ def compare(
         jobs: worker processes, all cores by default.
         progress: called with the steps done, all steps, and what is being done.
     """
+    progress = progress or no_progress
     options = Options(split, timing, faithfulness, device, force, save_scores, engine, jobs)
     seeds = check_seeds(seeds)
     plan, floor = _plan(dataset, models, explainers, configuration, changes, faithfulness)
@@ -173,7 +174,7 @@ def sweep(
     *,
     changes: Mapping[str, Any] | None = None,
     explainer: str = "bcos",
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
     **options: Any,
 ) -> pd.DataFrame:
     """Measure accuracy and explanations over the values of one setting, such as B.
@@ -184,6 +185,7 @@ def sweep(
     Returns:
         A row per value and seed.
     """
+    progress = progress or no_progress
     if len(select_variants(explainer)) != 1:
         names = ", ".join(variant.name for variant in select_variants(explainer))
         raise InputError(f"explainer: expected one row, got '{explainer}', which is {names}")

@@ -49,7 +49,7 @@ def evaluate(
     timing: bool = False,
     faithfulness: bool = False,
     force: bool = False,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Score explainers on the graphs of one split.
 
@@ -72,6 +72,7 @@ def evaluate(
     Returns:
         A row per explainer; docs/metrics.md describes the columns.
     """
+    progress = progress or no_progress
     truth = Truth.of(select_split(dataset, split))
     if isinstance(model, str | Path):
         model = load_model(model, dataset, force)

@@ -95,7 +95,7 @@ def reproduce(
     results: str | Path = "reproduce",
     sources: Sources | None = None,
     device: str = "auto",
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> Reproduction:
     """Reproduce the paper's tables and figures, and write a report and figures into `results`.
 
@@ -104,6 +104,7 @@ def reproduce(
     missing, and not in `sources`, is left out, with the reason, and so is a training that diverges.
     `progress` is called with the cells done, all cells, and what is being done.
     """
+    progress = progress or no_progress
     spend: Budget = BUDGETS[known_name("budget", budget, BUDGETS)]
     known_name("configuration", configuration, CONFIGURATIONS)
     for part in parts:

@@ -1,6 +1,7 @@
-"""SHA-256 of files and folders."""
+"""SHA-256 and CRC-32 of files and folders."""
 
 import hashlib
+import zlib
 from pathlib import Path
 
 from graphxai_data.files.raw import read_member
@@ -19,3 +20,12 @@ def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_crc32(path: Path) -> int:
+    """Return the CRC-32 of a file, read in pieces."""
+    value = 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 22):
+            value = zlib.crc32(chunk, value)
+    return value

@@ -3,15 +3,10 @@
 import gzip
 import io
 import lzma
-import re
-import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 
@@ -39,57 +34,22 @@ def gunzipped(raw: bytes, where: str) -> bytes:
     if raw[:2] != b"\x1f\x8b":
         return raw
     try:
+        pieces, room = [], MAX_BYTES + 1
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-            content = file.read(MAX_BYTES + 1)
+            # In pieces: `read(n)` allocates n bytes, however small the file is.
+            while room and (piece := file.read(min(room, 1 << 20))):
+                pieces.append(piece)
+                room -= len(piece)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{where}: a damaged gzip file ({error}); get it again") from None
-    if len(content) > MAX_BYTES:
+    if not room:
         raise _too_large(where)
-    return content
+    return b"".join(pieces)
 
 
 def read_member(path: Path, name: str) -> bytes:
     """Return the content of a file, gzipped (`<name>.gz`) or not, in a folder or zip archive."""
     return _read_from_zip(path, name) if path.is_file() else _read_from_folder(path, name)
-
-
-def read_numbers(path: Path, name: str, columns: int) -> npt.NDArray[np.int64]:
-    """Return the integers [lines, columns] of a comma-separated file in a folder or zip archive.
-
-    TUDataset and OGB have such files. Raises `InputError` if it has no lines, or a line is anything
-    else than `columns` integers.
-    """
-    content = read_member(path, name).rstrip()
-    if not content:
-        raise InputError(f"{path}: {name}: has no lines; is it truncated?")
-    try:
-        # NumPy before 2.0 reads "1.5" as the integer 1, with no more than a warning.
-        with warnings.catch_warnings(action="error"):
-            values = np.loadtxt(
-                io.BytesIO(content), np.int64, comments=None, delimiter=",", ndmin=2,
-                encoding="utf-8",
-            )  # fmt: skip
-    except (ValueError, Warning):
-        raise _wrong_line(content, columns, f"{path}: {name}") from None
-    # A blank line is skipped by NumPy.
-    if values.shape != (content.count(b"\n") + 1, columns):
-        raise _wrong_line(content, columns, f"{path}: {name}")
-    return values
-
-
-def _wrong_line(content: bytes, columns: int, where: str) -> InputError:
-    """Return the error about the first line that does not have `columns` integers of 64 bits."""
-    pattern = re.compile(b",".join([rb"[ \t]*[-+]?[0-9]{1,19}[ \t]*"] * columns) + rb"\r?")
-    lines = content.split(b"\n")
-    number = next(
-        i
-        for i, line in enumerate(lines)
-        if not pattern.fullmatch(line)
-        or any(not -(2**63) <= int(cell) < 2**63 for cell in line.split(b","))
-    )
-    shown = lines[number][:40].decode(errors="replace")
-    expected = f"{columns} whole numbers, separated by commas" if columns > 1 else "a whole number"
-    return InputError(f"{where}: line {number + 1}: expected {expected}, got {shown!r}")
 
 
 def has_file(path: Path, name: str) -> bool:

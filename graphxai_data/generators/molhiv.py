@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.raw import Source, has_file, read_member, read_numbers
+from graphxai_data.files.numbers import read_numbers
+from graphxai_data.files.raw import Source, has_file, read_member
 from graphxai_data.generators import ogb_files
 from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources, Values
 from graphxai_data.generators.ogb_files import ATOM_WIDTHS, BOND_WIDTHS

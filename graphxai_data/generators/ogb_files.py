@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.raw import read_numbers
+from graphxai_data.files.numbers import read_numbers
 from graphxai_data.generators.published import PublishedGraphs, read_ids
 from graphxai_data.graphs.columns import Ints, pointers
 

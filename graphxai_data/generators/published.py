@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.raw import Source, read_numbers
+from graphxai_data.files.numbers import read_numbers
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.base import Values
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import Plan

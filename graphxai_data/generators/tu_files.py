@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 
 from graphxai_data.errors import InputError
-from graphxai_data.files.raw import Source, read_numbers
+from graphxai_data.files.numbers import read_numbers
+from graphxai_data.files.raw import Source
 from graphxai_data.generators.published import PublishedGraphs, edge_order, read_ids
 from graphxai_data.graphs.columns import Ints, pointers
 

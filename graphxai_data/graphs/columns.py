@@ -64,6 +64,10 @@ def _pack_column(column: Column, values: Sequence[Any]) -> Columns:
     return {column.name: _compact(joined, column)}
 
 
+# The columns that a record has as Python's own int.
+_WHOLE_NUMBERS = ("graph_id", "group", "split", "y")
+
+
 def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
     """Return the i-th graph as a record of its own."""
     values = {column.name: _value(columns, column, i) for column in schema.columns()}
@@ -74,7 +78,7 @@ def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
 def _value(columns: Columns, column: Column, i: int) -> Any:
     array = columns[column.name]
     if column.pointer is None:
-        return array[i] if column.shape else array[i].item()
+        return array[i].item() if column.name in _WHOLE_NUMBERS else array[i]
     first, last = columns[column.pointer][i : i + 2].tolist()
     rows = array[:, first:last] if column.axis else array[first:last]
     if column.level == "text":

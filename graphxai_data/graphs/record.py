@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -107,6 +108,10 @@ class Schema:
 
         This is the only declaration of the layout: packing, checks, shards and datasets follow it.
         """
+        return self._columns
+
+    @cached_property  # records are read one at a time, and each needs the columns
+    def _columns(self) -> tuple[Column, ...]:
         x, edge_attr = self.node_features, self.edge_features
         columns = [
             Column("graph_id", "graph", "<i8"),
@@ -139,7 +144,7 @@ class GraphRecord:
         group: all graphs of a group are in the same split.
         edge_attr: [m, q] float32, or None.
         node_y: [n] uint8; classes of nodes, or None where graphs have classes.
-        meta: the dataset's own fields.
+        meta: the dataset's own fields; of a stored graph also its `graph_id` and `split`.
     """
 
     x: npt.NDArray[np.float32]

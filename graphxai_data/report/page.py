@@ -51,7 +51,7 @@ def write_report(
     out: str | Path | None = None,
     explainers: Sequence[str] = (),
     check: bool = True,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> Path:
     """Write a page about a build, and return its path.
 
@@ -64,6 +64,7 @@ def write_report(
         check: verify the build first, and state it on the page.
         progress: counts graphs.
     """
+    progress = progress or no_progress
     folder = local_path(folder)
     path = folder / PAGE_NAME if out is None else Path(out).expanduser()
     # So that no file of a build is overwritten.

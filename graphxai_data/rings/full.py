@@ -42,7 +42,7 @@ def full_check(
     runs: int = 8,
     graphs: int = 2000,
     epochs: int = 20,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
     resume: Path | None = None,
 ) -> Measurement:
     """Measure both principles by training a model in every mode, `runs` times.
@@ -50,6 +50,7 @@ def full_check(
     Run i has the same split in every mode. At most so many `graphs` are used, drawn in whole
     groups. A stopped check resumes from the scores in the file `resume`.
     """
+    progress = progress or no_progress
     whole_number("runs", runs, MIN_RUNS, 1000)
     whole_number("epochs", epochs, 1, 100_000)
     whole_number("graphs", graphs, 1, 10**9)

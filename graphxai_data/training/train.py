@@ -58,7 +58,7 @@ def train(
     changes: Mapping[str, Any] | None = None,
     device: str = "auto",
     force: bool = False,
-    progress: Progress = no_progress,
+    progress: Progress | None = None,
 ) -> tuple[nn.Module, Card]:
     """Train a model, resume a training that was interrupted, or load one that is finished.
 
@@ -76,6 +76,7 @@ def train(
     Returns:
         The model with the best weights on validation, in evaluation mode, and its card.
     """
+    progress = progress or no_progress
     whole_number("seed", seed, 0, MAX_SEED)
     generator = dataset.manifest.load_recipe().generator
     settings = Settings.named(model, generator, configuration, changes)

@@ -111,6 +111,10 @@ def test_a_single_graph_can_be_built(tmp_path: Path) -> None:
     assert verify(tmp_path / "ba2motif/seed-0", full=True) == []
 
 
+def test_no_progress_may_be_asked_for(tmp_path: Path) -> None:
+    assert build("ba2motif", root=tmp_path, graphs=10, engine="serial", progress=None).graphs == 10
+
+
 def test_progress_runs_from_zero_to_all(tmp_path: Path) -> None:
     seen: list[tuple[int, int, str]] = []
     build(

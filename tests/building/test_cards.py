@@ -1,6 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 
 from graphxai_data.building.build import build
+from graphxai_data.building.cards import mode_rows
+from graphxai_data.rings.verdict import inconclusive
 from tests.conftest import SharedBuilds
 
 
@@ -22,3 +25,9 @@ def test_the_card_of_a_build_from_a_users_file_says_that_the_file_is_needed(tmp_
     assert "mine.smi" in card
     assert "rejected: SMILES does not parse" in card
     assert "and the file above as `--source`" in card
+
+
+def test_the_card_has_mean_and_deviation_of_every_mode() -> None:
+    scores = {"original": (0.9, 0.8, 0.7), "empty_graph": (0.5,)}
+    measurement = replace(inconclusive("quick", "too few graphs", 4), scores=scores)
+    assert [row[2:] for row in mode_rows(measurement)] == [["0.800", "0.082"], ["0.500", "0.000"]]

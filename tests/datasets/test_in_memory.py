@@ -1,5 +1,6 @@
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch_geometric.explain import Explanation
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import ToUndirected
 
-from graphxai_data import BA2Motif, GraphXAIDataset
+from graphxai_data import BA2Motif, GraphXAIDataset, ShardedDataset
 from graphxai_data.building.build import build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import DamagedError, InputError
@@ -246,3 +247,11 @@ def test_a_dataset_of_one_graph_has_the_same_fields(tmp_path: Path) -> None:
     assert set(alone.keys()) == set(among.keys())
     for key in alone.keys():  # noqa: SIM118 - PyG's Data iterates over pairs
         assert type(alone[key]) is type(among[key])
+
+
+@pytest.mark.parametrize("option", [{"seed": 3}, {"force_reload": True}])
+def test_a_folder_is_opened_without_options_that_choose_a_build(
+    motif_root: Path, option: dict[str, Any]
+) -> None:
+    with pytest.raises(TypeError, match="the folder is the build"):
+        ShardedDataset.from_folder(motif_root / "ba2motif" / "seed-0", **option)
