@@ -81,7 +81,7 @@ def shown(value: object) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the end of a message about an unknown name: the nearest known name, or all."""
     known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
     return f"known: {', '.join(known)}" if known else "none is known here"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from graphxai_data.errors import InputError, finite_number
+from graphxai_data.errors import InputError, finite_number, known_name
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,9 @@ def test_a_finite_number_of_any_type_is_returned_as_a_float(value: float) -> Non
     number = finite_number("b", value, 1, 4)
     assert type(number) is float
     assert number == value
+
+
+@pytest.mark.parametrize("name", ["quik", None, 2])
+def test_a_name_of_any_type_that_is_not_known_is_refused(name: object) -> None:
+    with pytest.raises(InputError, match=f"unknown depth '{name}'; (did you mean 'quick'|known: )"):
+        known_name("depth", name, ("quick", "full"))  # type: ignore[arg-type]

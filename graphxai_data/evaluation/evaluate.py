@@ -87,10 +87,10 @@ def evaluate(
         source = resolve(name, explainer, model)
         scores = scores_of(name, source, truth, model, batch_size, force, progress)
         rows[name] = explanation_metrics(name, scores, truth)
-        if faithfulness and model is not None:
-            rows[name] |= fidelity(model, truth, scores.nodes, batch_size)
         if timing:
             rows[name] |= times_of(source, model, truth.part, batch_size)
+        if faithfulness and model is not None:
+            rows[name] |= fidelity(model, truth, scores.nodes, batch_size)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("explainer")
 
 

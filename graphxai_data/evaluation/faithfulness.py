@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.utils import subgraph
 
@@ -121,14 +121,17 @@ def highest(scores: Floats, truth: Truth) -> Bools:
 
 def class_probabilities(model: nn.Module, graphs: InMemoryDataset, batch_size: int = 64) -> Floats:
     """Return the softmax [g, c] of a model's logits."""
-    device = next(model.parameters()).device
-    with torch.no_grad():
-        logits = [
-            model(batch.x, batch.edge_index, batch.edge_attr, batch.batch)
-            for batch in (batch.to(device) for batch in BatchLoader(graphs, batch_size))
-        ]
-    probabilities: Floats = torch.cat(logits).double().softmax(dim=1).cpu().numpy()
+    logits = graph_logits(model, graphs, batch_size)
+    probabilities: Floats = logits.double().softmax(dim=1).cpu().numpy()
     return probabilities
+
+
+@torch.no_grad()
+def graph_logits(model: nn.Module, graphs: InMemoryDataset, batch_size: int) -> Tensor:
+    """Return the logits [g, c] of a model."""
+    device = next(model.parameters()).device
+    batches = (batch.to(device) for batch in BatchLoader(graphs, batch_size))
+    return torch.cat([model(b.x, b.edge_index, b.edge_attr, b.batch) for b in batches])
 
 
 def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:

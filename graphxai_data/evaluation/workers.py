@@ -57,10 +57,10 @@ def run_tasks(
 
 def _run_on_workers(study: Study, tasks: Sequence[ModelTask]) -> Iterator[WorkerResult]:
     dataset, options = study.dataset, study.options
-    with ExitStack() as stack:
+    out = tasks[0].out
+    with explained_disk_errors(out, "--out", "what is measured already"), ExitStack() as stack:
         for task in tasks:
             folder = task.folder(dataset)
-            stack.enter_context(explained_disk_errors(folder, "--out", "what is measured already"))
             stack.enter_context(folder_lock(folder, wait=False, work="training", option="--out"))
         run = partial(
             run_on_worker,

@@ -78,6 +78,9 @@ class ScoreFile:
         texts = {key: getattr(self, key) for key in _TEXTS}
         arrays = {key: getattr(self, key) for key in _ARRAYS if getattr(self, key) is not None}
         arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
+        for key, array in arrays.items():
+            if array.dtype == np.longdouble:  # safetensors has none
+                arrays[key] = array.astype(np.float64)
         content = save(arrays, {"format": FORMAT, "version": VERSION, **texts})
         with explained_disk_errors(Path(path), "place"):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -93,6 +96,9 @@ class ScoreFile:
         for key in (*_TEXTS[:3], *_ARRAYS[:3]):
             if key not in texts | arrays:
                 raise InputError(f"{path}: '{key}' is missing; docs/metrics.md has the format")
+        for key, array in arrays.items():
+            if array.dtype.kind == "b":
+                raise InputError(f"{path}: {key}: expected numbers, got {array.dtype}")
         values: dict[str, Any] = {key: texts[key] for key in _TEXTS if key in texts} | arrays
         try:
             return cls(**values)

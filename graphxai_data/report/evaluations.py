@@ -101,6 +101,10 @@ def _printed_rows(path: Path, manifest: Manifest) -> list[Row]:
 
 def _numbers(rows: list[Row], manifest: Manifest) -> list[Row]:
     """Return rows without their curves; raises if they cannot be summed up."""
+    for row in rows:
+        for key in ("model", "explainer"):
+            if not isinstance(row[key], str):
+                raise ValueError(f"{key}: expected text, got {row[key]!r}")
     plain = [{k: v for k, v in row.items() if not isinstance(v, dict | list)} for row in rows]
     summarise(manifest.dataset, plain)
     return plain

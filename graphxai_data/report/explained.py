@@ -15,7 +15,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import summarise
 from graphxai_data.evaluation.evaluate import Row, explanation_metrics
-from graphxai_data.evaluation.faithfulness import class_probabilities
+from graphxai_data.evaluation.faithfulness import graph_logits
 from graphxai_data.evaluation.score_sources import Scores, Truth, file_scores, variant_scores
 from graphxai_data.evaluation.study import group_by_run
 from graphxai_data.explain.files import ScoreFile
@@ -129,7 +129,7 @@ class _Page:
         self.result.models.append(_about(name, card, self.dataset.manifest))
         predicted = self.result.predicted.setdefault(name, {})
         for ids in self.parts:
-            classes = class_probabilities(model, self.dataset[ids], 256).argmax(axis=1)
+            classes = graph_logits(model, self.dataset[ids], 256).argmax(dim=1)
             predicted |= dict(zip(ids, classes.tolist(), strict=True))
         self._explain(model, name, row_name, card.seed)
 

@@ -134,12 +134,10 @@ def _signed_rank(a: Floats, b: Floats, permutations: int, draws: Draws) -> tuple
 
     Under the null hypothesis, the two scores of a pair may be swapped. Equal pairs do not count.
     """
-    from scipy.stats import rankdata  # slow to import
-
     differences = (a - b)[a != b]
     if len(differences) == 0:
         return 0.0, 1.0
-    ranks = rankdata(np.abs(differences))
+    ranks = _ranks(np.abs(differences))
     words = draws.words(permutations * len(ranks)).reshape(permutations, -1)
     positive = np.vstack([differences > 0, words % np.uint64(2) == 0])
     statistic = (positive * ranks).sum(axis=1)
@@ -149,9 +147,7 @@ def _signed_rank(a: Floats, b: Floats, permutations: int, draws: Draws) -> tuple
 
 def _rank_sum(a: Floats, b: Floats, permutations: int, draws: Draws) -> tuple[float, float]:
     """Wilcoxon's test for two samples: the sum of the ranks of the first."""
-    from scipy.stats import rankdata  # slow to import
-
-    ranks = rankdata(np.concatenate([a, b]))
+    ranks = _ranks(np.concatenate([a, b]))
     shuffled = ranks[_random_order(permutations, len(ranks), draws)]
     statistic = np.concatenate([[ranks[: len(a)].sum()], shuffled[:, : len(a)].sum(axis=1)])
     _, p = _observed_and_p(np.abs(statistic - ranks.mean() * len(a)))
@@ -168,3 +164,13 @@ def _observed_and_p(statistics: Floats) -> tuple[float, float]:
     # Equal statistics may differ by rounding.
     extreme = statistics >= statistics[0] - 1e-12
     return float(statistics[0]), float(extreme.sum() / len(statistics))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return ranks from 1; equal values share the mean of theirs.
+
+    As `scipy.stats.rankdata`, whose import would take most of the time of a small build.
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return ranks

@@ -105,7 +105,8 @@ class Measurement:
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
             principles = {key: table.pop(key) for key in RIVALS}
-            return parse_table(cls, {**table, "principles": principles}, str(path))
+            whole = {**table, "principles": principles, "claimed": table["claimed"]}
+            return parse_table(cls, whole, str(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedError(
                 f"{path}: not a RINGS measurement ({error}); measure again: `graphxai-data rings`"

@@ -266,6 +266,9 @@ def test_an_explanation_file_is_read_as_written_in_any_order(
     strided = np.repeat(file.node_scores, 2)[::2]
     ScoreFile(**{**file.__dict__, "node_scores": strided}).save(path)  # type: ignore[arg-type]
     assert path.read_bytes() == first
+    long = file.node_scores.astype(np.longdouble)
+    ScoreFile(**{**file.__dict__, "node_scores": long}).save(path)  # type: ignore[arg-type]
+    assert path.read_bytes() == first
     again = ScoreFile.load(path)
     for key in ("dataset", "content_sha256", "explainer", "model_sha256"):
         assert getattr(again, key) == getattr(file, key)
@@ -325,6 +328,9 @@ def test_invalid_files_are_refused(file: ScoreFile, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             changed(**values)
     path = tmp_path / "scores.safetensors"
+    changed(node_scores=file.node_scores > 0).save(path)
+    with pytest.raises(InputError, match="node_scores: expected numbers, got bool"):
+        ScoreFile.load(path)
     file.save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])

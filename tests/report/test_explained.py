@@ -15,6 +15,7 @@ from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.files.shipped import shipped
+from graphxai_data.manifest import Manifest
 from graphxai_data.report.page import write_report
 from graphxai_data.training.train import train
 from tests.report.reading import Page
@@ -102,9 +103,17 @@ def test_results_of_evaluate_are_shown(cli: Cli, small_build: Path, tmp_path: Pa
         assert model_titles == ([] if evaluations[0].name == "table.json" else seeds)
 
 
-@pytest.mark.parametrize("content", ["{}", "[]", "no json", '{"rows": 1, "content_sha256": "x"}'])
+ROWS_OF_NO_MODEL = """{"dataset": "ba2motif", "split": "test", "content_sha256": "HERE",
+    "rows": [{"model": 1, "explainer": "bcos", "seed": 0, "jaccard": 0.5}]}"""
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{}", "[]", "no json", '{"rows": 1, "content_sha256": "x"}', ROWS_OF_NO_MODEL],
+)
 def test_other_files_are_refused(cli: Cli, small_build: Path, tmp_path: Path, content: str) -> None:
-    (tmp_path / "bad.json").write_text(content)
+    digest = Manifest.load(small_build).content_sha256
+    (tmp_path / "bad.json").write_text(content.replace("HERE", digest))
     result = cli("report", small_build, "--evaluation", tmp_path / "bad.json")
     assert result.exit_code == 2
     assert "bad.json" in result.stderr

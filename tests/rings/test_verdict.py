@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,10 @@ def test_a_damaged_measurement_is_named(small_build: Path, cli: Callable) -> Non
     other = Measurement("quick", {k: Verdict("pass", "") for k in ("p1", "p2")})
     other.save(small_build)
     assert "measured on other graphs" in verify(small_build)[0]
+    unclaimed = {k: v for k, v in json.loads(other.to_json()).items() if k != "claimed"}
+    (small_build / "rings.json").write_text(json.dumps(unclaimed))
+    with pytest.raises(DamagedError, match="rings.json: not a RINGS measurement"):
+        Measurement.load(small_build)
     (small_build / "rings.json").write_text(
         other.to_json().replace('"p1": null', '"p1": "banana"', 1)
     )
