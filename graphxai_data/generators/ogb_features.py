@@ -50,7 +50,7 @@ def molecule_graph(smiles: str, row: int) -> RawGraph:
     order = np.lexsort((edges[:, 1], edges[:, 0]))
     bonds = np.array(values, np.uint8).reshape(-1, len(ogb_files.BOND_WIDTHS))
     x = np.array(atoms, np.uint8).reshape(-1, len(ogb_files.ATOM_WIDTHS))
-    return RawGraph(x, edges[order].T, bonds[order])
+    return x, edges[order].T, bonds[order], None
 
 
 def _parse(smiles: str, row: int) -> Any:

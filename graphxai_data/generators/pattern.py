@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from graphxai_data.files.toml import Between
 from graphxai_data.generators.base import BaseParams
-from graphxai_data.generators.published import RawGraph, stack
+from graphxai_data.generators.published import stack
 from graphxai_data.graphs.columns import Columns, Ints
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
@@ -96,7 +96,7 @@ def generate(params: Params, plan: Plan, seed: int) -> Columns:
             params, *patterns[number], rng_for(seed, "pattern/graph", index)
         )
         edges = np.stack(np.nonzero(adjacency))  # sorted by source and target
-        graphs.append(RawGraph(kind.astype(np.uint8), edges, node_y=inside.astype(np.uint8)))
+        graphs.append((kind.astype(np.uint8), edges, None, inside.astype(np.uint8)))
     return stack(plan, graphs)
 
 

@@ -77,4 +77,4 @@ def _graph(params: Params, stored: Any, where: str) -> RawGraph:
 
     ordered = edges[:, edge_order(edges, len(x), refuse)]
     kind = x.argmax(axis=1).astype(np.uint8)
-    return RawGraph(kind, ordered, node_y=label.astype(np.uint8))
+    return kind, ordered, None, label.astype(np.uint8)
