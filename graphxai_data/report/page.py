@@ -117,7 +117,7 @@ def _verified(folder: Path, manifest: Manifest) -> str:
             "machine."
         )
     prover = prover_class(manifest.load_recipe().generator)
-    proven = min(manifest.graphs, getattr(prover, "sample", manifest.graphs))
+    proven = min(manifest.graphs, prover.sample)
     no_rationale = manifest.statistics["rationale_nodes_mean"] is None
     what = "label" if no_rationale else "label and the rationale"
     count, full = f"{proven:,} graphs", "proves all of them, and generates"

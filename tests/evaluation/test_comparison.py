@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from graphxai_data import GraphXAIDataset, build, evaluate
+from graphxai_data import GraphXAIDataset, evaluate
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import compare, paper_figures, sweep
 from graphxai_data.evaluation.study import RESULTS
@@ -20,21 +20,13 @@ QUICK = ("bcos", "integrated-gradients", "gsat", "random", "oracle")
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("builds")
-    build("ba2motif", root=root, graphs=120, engine="serial", rings=False)
-    build("dihalo", root=root, graphs=90, engine="serial", rings=False)
-    return root
-
-
-@pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("runs")
 
 
 @pytest.fixture(scope="module")
-def dataset(root: Path) -> GraphXAIDataset:
-    return GraphXAIDataset(root, "ba2motif")
+def dataset(small_root: Path) -> GraphXAIDataset:
+    return GraphXAIDataset(small_root, "ba2motif")
 
 
 def test_a_comparison_has_the_same_scores_as_evaluate(dataset: GraphXAIDataset, runs: Path) -> None:
@@ -102,9 +94,9 @@ def test_json_and_csv_have_the_same_rows(dataset: GraphXAIDataset, runs: Path) -
 
 
 def test_every_explainer_runs_on_molecules_and_additive_edges_are_folded(
-    root: Path, runs: Path
+    small_root: Path, runs: Path
 ) -> None:
-    dataset = GraphXAIDataset(root, "dihalo")
+    dataset = GraphXAIDataset(small_root, "dihalo")
     changes = {**SMALL, "edges": "additive"}
     comparison = compare(
         dataset, ("bcos-gine",), seeds=(0,), out=runs, changes=changes, timing=False
@@ -191,9 +183,18 @@ def test_the_papers_figures_are_found_for_its_rows_only() -> None:
 
 
 def test_the_command_line_compares(
-    root: Path, tmp_path: Path, cli: Callable[..., Result], dataset: GraphXAIDataset
+    small_root: Path, tmp_path: Path, cli: Callable[..., Result], dataset: GraphXAIDataset
 ) -> None:
-    common = ["evaluate", "ba2motif", "--root", root, "--out", tmp_path / "runs", "--seeds", "0-1"]
+    common = [
+        "evaluate",
+        "ba2motif",
+        "--root",
+        small_root,
+        "--out",
+        tmp_path / "runs",
+        "--seeds",
+        "0-1",
+    ]
     common += ["--set", "epochs=2", "--set", "hidden=8", "--no-timing"]
     quick = ["--explainer", "bcos", "--explainer", "random"]
     result = cli(*common, *quick, "--save-scores", tmp_path / "scores")
@@ -251,9 +252,9 @@ def test_the_command_line_compares(
     ],
 )
 def test_bad_usage_is_one_clear_line(
-    arguments: list[str], message: str, root: Path, tmp_path: Path, cli: Callable[..., Result]
+    arguments: list[str], message: str, small_root: Path, tmp_path: Path, cli: Callable[..., Result]
 ) -> None:
-    result = cli("evaluate", "ba2motif", "--root", root, "--out", tmp_path, *arguments)
+    result = cli("evaluate", "ba2motif", "--root", small_root, "--out", tmp_path, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
