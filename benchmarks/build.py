@@ -12,7 +12,6 @@ from torch_geometric.datasets.graph_generator import BAGraph
 from benchmarks.timing import best_seconds
 from graphxai_data.building.build import ShardTask, make_shard
 from graphxai_data.building.plan import make_plan
-from graphxai_data.generators import ba2motif
 from graphxai_data.recipe import Recipe
 
 GRAPHS = 1000
@@ -27,7 +26,7 @@ def main() -> None:
     seconds = best_seconds(
         {
             "ours, to the shard": lambda: make_shard(task),
-            "ours, graphs alone": lambda: ba2motif.generate(recipe.params, plan, seed=0),
+            "ours, graphs alone": lambda: recipe.generator_object.generate(plan, seed=0),
             "PyG": lambda: ExplainerDataset(
                 BAGraph(BASE_NODES, 1), "house", num_motifs=1, num_graphs=GRAPHS
             ),

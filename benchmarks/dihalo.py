@@ -10,7 +10,6 @@ from rdkit import Chem
 
 from benchmarks.timing import best_seconds
 from graphxai_data.building.plan import make_plan, read_sources
-from graphxai_data.generators import dihalo
 from graphxai_data.graphs.columns import unpack
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
@@ -23,13 +22,13 @@ def main() -> None:
     bare_plan = make_plan(recipe, seed=0, graphs=GRAPHS)
     sources = find_sources(recipe)
     plan, _ = read_sources(bare_plan, recipe, sources, seed=0)
-    columns = dihalo.generate(recipe.params, plan, seed=0)
-    schema = dihalo.schema(recipe.params)
+    columns = recipe.generator_object.generate(plan, seed=0)
+    schema = recipe.schema
     smiles = [unpack(columns, schema, i).meta["smiles"] for i in range(GRAPHS)]
     seconds = best_seconds(
         {
             "RDKit": lambda: [Chem.AddHs(Chem.MolFromSmiles(text)) for text in smiles],
-            "generation": lambda: dihalo.generate(recipe.params, plan, seed=0),
+            "generation": lambda: recipe.generator_object.generate(plan, seed=0),
             "choice of backgrounds": lambda: read_sources(bare_plan, recipe, sources, seed=0),
         },
         rounds=7,

@@ -10,7 +10,6 @@ import numpy as np
 
 from benchmarks.timing import best_seconds
 from graphxai_data.building.plan import make_plan, read_sources
-from graphxai_data.generators import mnist75sp
 from graphxai_data.generators.mnist75sp_proof import slic_superpixels
 from graphxai_data.generators.superpixels import superpixels
 from graphxai_data.recipe import Recipe
@@ -30,7 +29,7 @@ def main() -> None:
         {
             "scikit-image": lambda: [slic_superpixels(image, slic) for image in images],
             "superpixels": lambda: superpixels(images, slic),
-            "graphs": lambda: mnist75sp.generate(recipe.params, plan, seed=0),
+            "graphs": lambda: recipe.generator_object.generate(plan, seed=0),
         },
         rounds=5,
     )

@@ -63,7 +63,7 @@ def _columns(recipe: Recipe, sources: dict[str, Source]) -> Columns:
     molhiv.read_molecules.cache_clear()
     plan = make_plan(recipe, 0, recipe.params.graphs, sources)
     plan, _ = read_sources(plan, recipe, sources, 0)
-    return molhiv.generate(recipe.params, plan, 0)
+    return recipe.generator_object.generate(plan, 0)
 
 
 def _write_published(recipe: Recipe, raw: Path, folder: Path) -> None:

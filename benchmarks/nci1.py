@@ -14,7 +14,7 @@ from torch_geometric.datasets import TUDataset
 from benchmarks.timing import best_seconds
 from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.files.raw import read_member
-from graphxai_data.generators.nci1 import SOURCES, generate
+from graphxai_data.generators.nci1 import NCI1Generator
 from graphxai_data.generators.tu_files import read_tu
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.recipe import Recipe
@@ -29,7 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "NCI1" / "raw"
         files.mkdir(parents=True)
-        for name in SOURCES["nci1"]:  # plain files for both
+        for name in NCI1Generator.sources["nci1"]:  # plain files for both
             (files / name).write_bytes(read_member(raw, name))
         sources = find_sources(recipe, {"nci1": files})
 
@@ -37,7 +37,7 @@ def main() -> None:
             read_tu.cache_clear()
             plan = make_plan(recipe, 0, recipe.params.graphs, sources)
             plan, _ = read_sources(plan, recipe, sources, 0)
-            return generate(recipe.params, plan, 0)
+            return recipe.generator_object.generate(plan, 0)
 
         def theirs() -> TUDataset:
             return TUDataset(folder, "NCI1", force_reload=True)

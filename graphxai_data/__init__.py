@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from graphxai_data.datasets.stream import StreamedDataset as StreamedDataset
     from graphxai_data.evaluation.evaluate import evaluate as evaluate
     from graphxai_data.explain import explain as explain
+    from graphxai_data.generators import register as register
+    from graphxai_data.generators.base import Generator as Generator
+    from graphxai_data.generators.base import Prover as Prover
+    from graphxai_data.graphs.record import Column as Column
+    from graphxai_data.graphs.record import Feature as Feature
     from graphxai_data.graphs.record import GraphRecord as GraphRecord
+    from graphxai_data.graphs.record import Schema as Schema
     from graphxai_data.graphs.shards import ShardReader as ShardReader
     from graphxai_data.graphs.shards import ShardWriter as ShardWriter
     from graphxai_data.manifest import Manifest as Manifest
@@ -45,7 +51,9 @@ _NAMES = {
     "datasets.stream": "StreamedDataset",
     "evaluation.evaluate": "evaluate",
     "explain": "explain",
-    "graphs.record": "GraphRecord",
+    "generators": "register",
+    "generators.base": "Generator Prover",
+    "graphs.record": "Column Feature GraphRecord Schema",
     "graphs.shards": "ShardReader ShardWriter",
     "manifest": "Manifest",
     "metrics": "jaccard_at_k node_auroc",

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from graphxai_data import __version__
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, parse_table, read_toml
 from graphxai_data.files.urls import local_path
+from graphxai_data.generators import PLUGINS, plugin_origin
 from graphxai_data.graphs.shards import SCHEMA_VERSION
 from graphxai_data.graphs.summary import Summary
+from graphxai_data.plugins import Origin, PluginError
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import MAX_SEED
 
@@ -48,6 +50,23 @@ class SourceRecord:
 
 
 @dataclass(frozen=True)
+class PluginRecord:
+    """The package that the generator came from; both empty if a script registered it."""
+
+    package: str
+    version: str
+
+    def origin(self, name: str) -> Origin:
+        """Return the plug-in of a generator."""
+        return Origin("generator", name, self.package, self.version)
+
+    @classmethod
+    def of(cls, plugin: Origin | None) -> "PluginRecord | None":
+        """Return the record of a plug-in; None if the generator is shipped."""
+        return None if plugin is None else cls(plugin.package, plugin.version)
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What was built, from what and with what.
 
@@ -56,6 +75,7 @@ class Manifest:
         recipe: the whole recipe, so that the build can be repeated from the sources.
         sources: raw inputs by name.
         versions: of the software. No time stamp is stored, so that equal builds are equal.
+        plugin: where the generator comes from, if it is not shipped.
     """
 
     schema_version: int
@@ -70,6 +90,7 @@ class Manifest:
     shards: tuple[ShardEntry, ...]
     sources: dict[str, SourceRecord]
     versions: dict[str, str]
+    plugin: PluginRecord | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> "Manifest":
@@ -78,6 +99,7 @@ class Manifest:
         Raises:
             InputError: the folder is not a build.
             DamagedError: its manifest is damaged or of another version.
+            PluginError: its generator is of a plug-in that is not here, or here in another version.
         """
         path = local_path(folder) / MANIFEST_NAME
         try:
@@ -99,19 +121,33 @@ class Manifest:
             )
         try:
             manifest = parse_table(cls, plain, str(path))
-            parse_table(Summary, manifest.statistics, str(path), "statistics")
-            recipe = manifest.load_recipe(f"{path}: recipe")
         except InputError as error:
             raise DamagedError(f"{error}; {_REBUILD}") from None
+        try:
+            parse_table(Summary, manifest.statistics, str(path), "statistics")
+            recipe = manifest.load_recipe(f"{path}: recipe")
+        except GraphXAIDataError as error:
+            if manifest.plugin is not None and isinstance(error, PluginError):
+                raise
+            raise manifest._error(str(error)) from None
         if problem := manifest._contradiction(recipe):
-            raise DamagedError(f"{path}: {problem}; {_REBUILD}")
+            raise manifest._error(f"{path}: {problem}")
         return manifest
+
+    def _error(self, problem: str) -> GraphXAIDataError:
+        """Return the error about a manifest that this version of its generator does not accept."""
+        if self.plugin is None:
+            return DamagedError(f"{problem}; {_REBUILD}")
+        changed = "the plug-in has changed since it made the build, or manifest.json was edited"
+        return PluginError(f"{problem}; {self.plugin_difference or changed}")
 
     def _contradiction(self, recipe: Recipe) -> str | None:
         """Return where the manifest contradicts itself or its recipe, or None."""
-        classes = recipe.module.schema(recipe.params).num_classes
+        classes = recipe.schema.num_classes
         if not set(self.statistics["class_splits"]) <= {str(i) for i in range(classes)}:
             return "counts classes that do not exist"
+        if (self.plugin is None) != (recipe.plugin is None):
+            return "does not say which plug-in made it"
         if set(self.sources) != set(recipe.sources):
             return "does not name the recipe's sources"
         if tuple(entry.name for entry in self.shards) != shard_names(len(self.shards)):
@@ -130,8 +166,41 @@ class Manifest:
         return bool(ids == self.recipe.get("sources", {}))
 
     def load_recipe(self, where: str = "recipe") -> Recipe:
-        """Return the recipe that the dataset was built from."""
+        """Return the recipe that the dataset was built from.
+
+        Raises:
+            PluginError: its generator is of a plug-in that is not here, or here in another version.
+        """
+        if self.plugin is not None:
+            self._require_plugin(self.plugin, where)
         return Recipe.from_dict(self.recipe, where)
+
+    def _require_plugin(self, plugin: PluginRecord, where: str) -> None:
+        """Raise a `PluginError` unless the generator's package is here, in whatever version."""
+        name = str(self.recipe.get("generator"))
+        built = f"{where}: built by {plugin.origin(name)}"
+        register = f"call graphxai_data.register('{name}', …) first"
+        missing = f"which is not installed: pip install {plugin.package}"
+        try:
+            here = plugin_origin(name)
+        except PluginError as error:
+            is_known = name in PLUGINS.names()  # but not unique
+            step = str(error) if is_known else missing if plugin.package else register
+            raise PluginError(f"{built}, {step}") from None
+        if here is None or here.package != plugin.package:
+            here_words = "shipped" if here is None else here.words
+            raise PluginError(f"{built}; the one of this name here is another ({here_words})")
+
+    @property
+    def plugin_difference(self) -> str | None:
+        """A sentence about the plug-in if another version of it made the build, else None."""
+        here, made_by = plugin_origin(str(self.recipe.get("generator"))), self.plugin
+        if here is None or made_by is None or made_by.version == here.version:
+            return None
+        return (
+            f"built by {here.package} {made_by.version}, here is {here.version}: "
+            f"pip install {here.package}=={made_by.version} to check it"
+        )
 
     def save(self, folder: Path) -> None:
         """Write `manifest.json` atomically."""
@@ -150,13 +219,14 @@ def shard_names(count: int) -> tuple[str, ...]:
     return tuple(f"shard-{i:05d}.h5" for i in range(count))
 
 
-def software_versions() -> dict[str, str]:
+def software_versions(plugin: Origin | None = None) -> dict[str, str]:
     """Return the versions of Python, this package and the libraries that touch the data."""
     libraries = ("numpy", "scipy", "h5py", "networkx", "numba", "rdkit", "scikit-image")
     return {
         "graphxai-data": __version__,
         "python": platform.python_version(),
         **{name: version(name) for name in libraries},
+        **({plugin.package: plugin.version} if plugin and plugin.package else {}),
     }
 
 

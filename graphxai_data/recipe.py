@@ -6,14 +6,19 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any, Literal
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, Checked, parse_table, read_toml, shown_path
-from graphxai_data.generators import generator_module
+from graphxai_data.generators import PLUGINS, generator_class, make_generator, plugin_origin
+from graphxai_data.generators.base import Generator
+from graphxai_data.graphs.record import Schema
+from graphxai_data.plugins import Origin as PluginOrigin
+from graphxai_data.plugins import PluginError
 
 # Statistics that a recipe may expect of a build, in its table [expected].
 EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")
@@ -121,9 +126,12 @@ class Recipe:
     def from_dict(cls, table: dict[str, Any], where: str = "recipe") -> "Recipe":
         """Return a recipe from parsed TOML or from the `recipe` entry of a manifest."""
         recipe = parse_table(cls, table, where)
-        generator = generator_module(recipe.generator, where)
-        if set(recipe.sources) != set(generator.SOURCES):
-            needs = ", ".join(generator.SOURCES) or "no sources"
+        try:
+            generator = generator_class(recipe.generator)
+        except PluginError as error:
+            raise PluginError(f"{where}: {error}") from error
+        if set(recipe.sources) != set(generator.sources):
+            needs = ", ".join(generator.sources) or "no sources"
             raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
         params = parse_table(generator.Params, recipe.params, where, "params")
         total = recipe.splits.total
@@ -134,10 +142,25 @@ class Recipe:
             )
         return dataclasses.replace(recipe, params=params)
 
+    @cached_property
+    def generator_object(self) -> Generator:
+        """The generator with the recipe's params."""
+        return make_generator(self.generator, self.params)
+
     @property
-    def module(self) -> ModuleType:
-        """The module of the generator."""
-        return generator_module(self.generator)
+    def plugin(self) -> PluginOrigin | None:
+        """The plug-in that the generator comes from; None if it is shipped."""
+        return plugin_origin(self.generator)
+
+    @property
+    def schema(self) -> Schema:
+        """What all graphs of the dataset have in common."""
+        return self.generator_object.schema()
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes."""
+        return self.generator_object.class_names()
 
     def identity(self, seed: int) -> dict[str, Any]:
         """Return the file attributes of every shard of a build."""
@@ -167,15 +190,42 @@ def find(name_or_path: str | Path) -> Path:
         if not exists:
             raise InputError(f"{path}: no such recipe file; check the path")
         return path
-    names = shipped_names()
-    if text not in names:
+    if text in shipped_names():
+        return shipped("recipes") / f"{text}.toml"
+    from_plugins = plugin_recipes().get(text, [])
+    if not from_plugins:
+        names = (*shipped_names(), *plugin_recipes())
         raise InputError(
             f"unknown dataset '{text}'; {nearest(text, names)} "
             "(`graphxai-data list` shows all; your own recipe is given as a path ending in .toml)"
         )
-    return shipped("recipes") / f"{text}.toml"
+    path = from_plugins[0][0]
+    if len(from_plugins) > 1:
+        packages = " and ".join(entry[1] for entry in from_plugins)
+        raise InputError(
+            f"dataset '{text}' is offered by packages {packages}; uninstall one, or give the path "
+            f"of a recipe, such as {path}"
+        )
+    return path
 
 
 def shipped_names() -> list[str]:
     """Return the names of the datasets that come with the package."""
     return sorted(path.stem for path in shipped("recipes").glob("*.toml"))
+
+
+def plugin_recipes() -> dict[str, list[tuple[Path, str]]]:
+    """Return path and package of the recipes of plug-ins, by the name of the dataset.
+
+    They lie in `recipes/` inside the package that holds the generator. Packages are not imported.
+    """
+    taken = shipped_names()
+    recipes: dict[str, list[tuple[Path, str]]] = {}
+    for package, modules in PLUGINS.modules().items():
+        for name in sorted({module.partition(".")[0] for module in modules}):
+            spec = find_spec(name)
+            for place in (spec.submodule_search_locations if spec else None) or ():
+                for path in sorted((Path(place) / "recipes").glob("*.toml")):
+                    if path.stem not in taken:
+                        recipes.setdefault(path.stem, []).append((path, package))
+    return dict(sorted(recipes.items()))

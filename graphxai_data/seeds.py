@@ -7,20 +7,31 @@ raw bits, as arrays, so that many graphs can be drawn at once.
 """
 
 import hashlib
+import math
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from graphxai_data.errors import InputError
 
 MAX_SEED = 2**63 - 1
 # The plan of a build (class, group, split) is held in memory: about 90 bytes per graph.
 MAX_GRAPHS = 10**8
 
 Words = npt.NDArray[np.uint64]
+Size = int | tuple[int, ...] | None
+_INTEGER = (int, np.integer)
 
 
 class Draws:
-    """The draws of one stream, made from its raw 64-bit words."""
+    """The draws of one stream, made from its raw 64-bit words.
+
+    `integers`, `uniform`, `choice` and `permutation` take the arguments of NumPy's generators. A
+    draw without `size` is a single value.
+    """
 
     def __init__(self, bits: np.random.PCG64) -> None:
         self._bits = bits
@@ -29,9 +40,49 @@ class Draws:
         """Return the next raw words [count]."""
         return self._bits.random_raw(count)
 
-    def permutation(self, length: int) -> npt.NDArray[np.int64]:
-        """Return a uniform permutation [length] of 0..length-1: the sort order of fresh words."""
-        return np.argsort(self.words(length), kind="stable").astype(np.int64)
+    def integers(self, low: int, high: int | None = None, size: Size = None) -> Any:
+        """Return uniform integers from `low` to below `high`; from 0 to below `low` without it."""
+        low, high = (0, low) if high is None else (low, high)
+        if not -(2**63) <= low < high <= 2**63:
+            raise InputError(f"integers: expected low below high, got {low} and {high}")
+        # Unsigned, so that a range of more than 2**63 numbers wraps around to the right ones.
+        offset = self._sized(size) % np.uint64(min(high - low, 2**64 - 1))
+        values = (offset + np.uint64(low % 2**64)).astype(np.int64)
+        return int(values) if size is None else values
+
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: Size = None) -> Any:
+        """Return uniform floats from `low` to below `high`."""
+        values = low + (high - low) * uniform(self._sized(size))
+        return float(values) if size is None else values
+
+    def choice(
+        self,
+        options: int | Sequence[Any] | npt.NDArray[Any],
+        size: Size = None,
+        replace: bool = True,
+    ) -> Any:
+        """Return one of the options, or an array of `size` of them; an integer n is 0..n-1."""
+        values = range(options) if isinstance(options, _INTEGER) else options
+        count = int(np.prod(1 if size is None else size))
+        if not len(values) or (count > len(values) and not replace):
+            raise InputError(f"choice: expected {count} of the options, got {len(values)} options")
+        if size is None:
+            return values[self.integers(len(values))]
+        if replace:
+            return np.asarray(values)[self.integers(len(values), size=size)]
+        selected = self.permutation(len(values))[:count]
+        return np.asarray(values)[selected.reshape(size)]
+
+    def permutation(self, values: int | Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the values in uniformly random order; an integer n is 0..n-1."""
+        length = values if isinstance(values, _INTEGER) else len(values)
+        order = np.argsort(self.words(length), kind="stable").astype(np.int64)
+        return order if isinstance(values, _INTEGER) else np.asarray(values)[order]
+
+    def _sized(self, size: Size) -> Words:
+        """Return fresh words of a shape; a single one, of shape [], without it."""
+        shape = () if size is None else (size,) if isinstance(size, _INTEGER) else tuple(size)
+        return self.words(math.prod(shape)).reshape(shape)
 
 
 def uniform(words: Words) -> npt.NDArray[np.float64]:

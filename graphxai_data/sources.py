@@ -84,7 +84,10 @@ def find_source(recipe: Recipe, name: str, given: str | Path | None = None) -> S
     if wish in known:
         return _known_source(recipe, name, wish)
     if given is None:
-        raise InputError(f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)}")
+        raise InputError(
+            f"{recipe.name}: unknown source id '{wish}'; {nearest(wish, known)} "
+            f"(or pass --source {name}=PATH)"
+        )
     return _users_source(recipe, name, Path(wish).expanduser())
 
 
@@ -131,8 +134,8 @@ def _users_source(recipe: Recipe, name: str, path: Path) -> Source:
 
 def _members(recipe: Recipe, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files that a source consists of, and other files it may consist of instead."""
-    others = getattr(recipe.module, "OTHER_FILES", {}).get(name, ())
-    return recipe.module.SOURCES[name], others
+    generator = recipe.generator_object
+    return tuple(generator.sources[name]), tuple(generator.other_files.get(name, ()))
 
 
 def _form(members: tuple[str, ...], others: tuple[str, ...] = ()) -> str:

@@ -32,6 +32,7 @@ from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import shard_bytes
 from graphxai_data.manifest import EXTRAS, RINGS_NAME, Manifest, shard_names
+from graphxai_data.plugins import blamed
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import RemoteBuild
@@ -176,7 +177,9 @@ def make_shards(
     what = f"building {order.recipe.name}"
     progress(done, order.graphs, what)
     jobs = min(jobs, max(len(missing), 1))
-    for name, graphs, content in engines.run(make_shard, missing, engine=engine, jobs=jobs):
+    plugin = order.recipe.plugin
+    results = engines.run(make_shard, missing, engine=engine, jobs=jobs, plugin=plugin)
+    for name, graphs, content in results:
         disk.write_atomically(staging / name, content)
         done += graphs
         progress(done, order.graphs, what)
@@ -185,8 +188,8 @@ def make_shards(
 def make_shard(task: ShardTask) -> tuple[str, int, bytes]:
     """Return name, number of graphs and file content of one shard; runs on any worker."""
     recipe = task.recipe
-    columns = recipe.module.generate(recipe.params, task.plan, task.seed)
-    require_no_problems(problems_of_graphs(recipe, columns), recipe.name)
-    schema = recipe.module.schema(recipe.params)
-    content = shard_bytes(columns, schema, **recipe.identity(task.seed))
+    with blamed(recipe.plugin):
+        columns = recipe.generator_object.generate(task.plan, task.seed)
+        require_no_problems(problems_of_graphs(recipe, columns), recipe.name)
+        content = shard_bytes(columns, recipe.schema, **recipe.identity(task.seed))
     return task.name, len(task.plan.index), content

@@ -116,7 +116,7 @@ def statistics_rows(manifest: Manifest) -> list[list[str]]:
 def class_rows(manifest: Manifest) -> list[list[str]]:
     """Return a row per class: its graphs, or nodes, in each split and in total."""
     recipe = manifest.load_recipe()
-    names = dict(enumerate(recipe.module.class_names(recipe.params)))
+    names = dict(enumerate(recipe.class_names))
     rows = [
         [
             f"{label}: {names.get(int(label), '?')}",

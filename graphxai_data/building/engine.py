@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -22,7 +24,9 @@ from loky.process_executor import BrokenProcessPool
 
 from graphxai_data import __version__
 from graphxai_data.errors import GraphXAIDataError, InputError, whole_number
+from graphxai_data.generators import PLUGINS
 from graphxai_data.manifest import software_versions
+from graphxai_data.plugins import Origin
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -30,6 +34,10 @@ Result = TypeVar("Result")
 _DIED = (
     "a worker process died (killed, or out of memory); run the same command again to go on from "
     "{parts}, with fewer --jobs if memory is short"
+)
+_NOT_IMPORTABLE = (
+    "{worker} cannot import the module that defines a registered generator; define it in the "
+    "script itself, install it as a package on every worker, or use --engine serial"
 )
 _ADDRESS = re.compile(r"(?:tcp|tls)://(\[[^\]]+\]|[^:/\[\]]+):(\d{1,5})")
 
@@ -45,20 +53,33 @@ def run(
     engine: str = "processes",
     jobs: int | None = None,
     parts: str = "the finished shards",
+    plugin: Origin | None = None,
 ) -> Iterator[Result]:
     """Yield the results of `function` for all tasks, in the order they finish.
 
     The function must be importable on every worker. Tasks are read lazily, a few more than there
     are workers. `jobs` worker processes are started, by default one per core; a running cluster,
     whose address is the engine, has its own. Errors name `parts`: what a second run continues from.
+    Workers know the generators that are registered in this process; if tasks need a `plugin`, its
+    version has to be the same everywhere.
     """
     jobs = check_jobs(jobs)
     check_engine(engine)
     if engine == "serial" or (engine == "processes" and jobs == 1):
         return map(function, tasks)
+    if PLUGINS.registered:
+        function = partial(_with_registered, dict(PLUGINS.registered), function)
     if engine == "processes":
         return _run_processes(function, tasks, jobs, parts)
-    return _run_dask(function, tasks, engine, jobs, parts)
+    return _run_dask(function, tasks, engine, jobs, parts, plugin)
+
+
+def _with_registered(
+    registered: dict[str, Any], function: Callable[[Task], Result], task: Task
+) -> Result:
+    """Call a function on a worker, where this process's registered generators become known."""
+    PLUGINS.adopt(registered)
+    return function(task)
 
 
 def check_engine(engine: str) -> None:
@@ -93,7 +114,9 @@ def _run_processes(
     ) as pool:
         try:
             yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)
-        except (BrokenProcessPool, MemoryError):
+        except (BrokenProcessPool, MemoryError) as error:
+            if "un-serialize" in str(error):
+                raise InputError(_NOT_IMPORTABLE.format(worker="a worker process")) from error
             raise WorkerDiedError(_DIED.format(parts=parts)) from None
         finally:
             pool.shutdown(wait=True, kill_workers=True)
@@ -124,7 +147,12 @@ def _windowed(
 
 
 def _run_dask(
-    function: Callable[[Task], Result], tasks: Iterable[Task], engine: str, jobs: int, parts: str
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    engine: str,
+    jobs: int,
+    parts: str,
+    plugin: Origin | None,
 ) -> Iterator[Result]:
     try:
         from distributed import as_completed
@@ -136,7 +164,7 @@ def _run_dask(
         ) from None
 
     with _dask_client(engine, jobs) as client:
-        window = 2 * _checked_threads(client, engine)
+        window = 2 * _checked_threads(client, engine, plugin)
         remaining = iter(tasks)
         running = as_completed(
             [client.submit(function, task, pure=False) for task in islice(remaining, window)],
@@ -151,6 +179,8 @@ def _run_dask(
                 yield result
         except KilledWorker:
             raise WorkerDiedError(_DIED.format(parts=parts)) from None
+        except ModuleNotFoundError as error:
+            raise InputError(_NOT_IMPORTABLE.format(worker="a Dask worker")) from error
         except (CancelledError, CommClosedError) as error:
             raise WorkerDiedError(
                 f"the Dask scheduler was lost ({error}); run the same command again to go on from "
@@ -189,19 +219,19 @@ def _no_answer(engine: str, error: Exception) -> InputError:
     )
 
 
-def _checked_threads(client: Any, engine: str) -> int:
+def _checked_threads(client: Any, engine: str, plugin: Origin | None) -> int:
     """Return the number of threads, after checking that all workers have the same versions."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if not workers:
         raise InputError(f"the Dask scheduler at {engine} has no workers; start some first")
     try:
-        versions_by_worker = client.run(software_versions)
+        versions_by_worker = client.run(_versions_here, plugin)
     except Exception as error:
         raise InputError(
             f"a worker of {engine} cannot run graphxai-data ({error}); "
             f"install graphxai-data=={__version__} on every worker"
         ) from None
-    own = software_versions()
+    own = software_versions(plugin)
     for worker, versions in versions_by_worker.items():
         if versions != own:
             other = ", ".join(
@@ -209,3 +239,14 @@ def _checked_threads(client: Any, engine: str) -> int:
             )
             raise InputError(f"worker {worker} has {other}; install the same versions everywhere")
     return sum(worker["nthreads"] for worker in workers.values())
+
+
+def _versions_here(plugin: Origin | None) -> dict[str, str]:
+    """Return the versions on a worker, that of the plug-in's package as it is installed there."""
+    versions = software_versions()
+    if plugin and plugin.package:
+        try:
+            versions[plugin.package] = version(plugin.package)
+        except PackageNotFoundError:
+            versions[plugin.package] = "not installed"
+    return versions

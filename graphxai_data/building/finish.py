@@ -11,16 +11,19 @@ from graphxai_data.building.survey import require_no_problems, survey
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
+from graphxai_data.generators.base import Generator
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import (
     PICTURE_NAME,
     RINGS_NAME,
     Manifest,
+    PluginRecord,
     SourceRecord,
     shard_names,
     software_versions,
 )
+from graphxai_data.plugins import blamed
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.rings.measure import measure_shards, required_failures
 from graphxai_data.rings.plot import write_measurement
@@ -58,7 +61,8 @@ def manifest_of(
             name: SourceRecord(source.id, source.path.name, source.sha256, rejected[name])
             for name, source in order.sources.items()
         },
-        versions=software_versions(),
+        versions=software_versions(recipe.plugin),
+        plugin=PluginRecord.of(recipe.plugin),
     )
 
 
@@ -73,16 +77,18 @@ def measure_principles(staging: Path, manifest: Manifest, order: Order) -> Measu
 
 def draw_classes(staging: Path, order: Order) -> None:
     """Draw one graph of each class, if the generator can draw its graphs."""
-    generator = order.recipe.module
-    if not hasattr(generator, "picture"):
+    recipe, first = order.recipe, dict[int, GraphRecord]()
+    if type(recipe.generator_object).picture is Generator.picture:
         return
-    params, first = order.recipe.params, dict[int, GraphRecord]()
     for record in (r for path in sorted(staging.glob("shard-*.h5")) for r in ShardReader(path)):
         first.setdefault(record.y, record)
-        if len(first) == generator.schema(params).num_classes:
+        if len(first) == recipe.schema.num_classes:
             break
-    picture = generator.picture(params, [first[label] for label in sorted(first)], order.sources)
-    write_atomically(staging / PICTURE_NAME, picture.encode())
+    records = [first[label] for label in sorted(first)]
+    with blamed(recipe.plugin):
+        picture = recipe.generator_object.picture(records, order.sources)
+    if picture is not None:
+        write_atomically(staging / PICTURE_NAME, picture.encode())
 
 
 def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:

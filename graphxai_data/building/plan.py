@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.splits import assign_splits
+from graphxai_data.plugins import blamed
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
 
@@ -18,20 +19,23 @@ def make_plan(
 ) -> Plan:
     """Return class, group and split of every graph.
 
-    The seed decides the splits; `sources` are needed only if `plans_from_sources(recipe)`.
+    The seed decides the splits; `sources` are needed only if the generator `plans_from_sources`.
     """
-    generator, fractions = recipe.module, recipe.splits.fractions
+    generator, fractions = recipe.generator_object, recipe.splits.fractions
     draws = rng_for(seed, f"{recipe.name}/splits")
     try:
-        if plans_from_sources(recipe):
-            label, group, split = generator.plan_from_sources(
-                recipe.params, fractions, graphs, sources, draws
-            )
-        else:
-            label, group = generator.plan(recipe.params, graphs)
-            strata = _exact_strata(recipe, graphs)
-            split = assign_splits(label if strata is None else strata, group, fractions, draws)
-        return Plan(np.arange(graphs, dtype=np.int64), label, group, split)
+        with blamed(recipe.plugin):
+            if generator.plans_from_sources:
+                label, group, split = generator.plan_from_sources(
+                    fractions, graphs, sources or {}, draws
+                )
+            else:
+                label, group = generator.plan(graphs)
+                strata = _exact_strata(recipe, graphs)
+                split = assign_splits(label if strata is None else strata, group, fractions, draws)
+            plan = Plan(np.arange(graphs, dtype=np.int64), label, group, split)
+            _check_plan(plan, recipe)
+        return plan
     except MemoryError:
         raise InputError(
             f"graphs: the plan of {graphs} graphs does not fit into memory; "
@@ -41,16 +45,26 @@ def make_plan(
 
 def _exact_strata(recipe: Recipe, graphs: int) -> Ints | None:
     """Return the generator's strata if every split can have its exact share of each, or None."""
-    if not hasattr(recipe.module, "strata"):
+    strata = recipe.generator_object.strata(graphs)
+    if strata is None:
         return None
-    strata: Ints = recipe.module.strata(recipe.params, graphs)
     shares = np.outer(np.bincount(strata), recipe.splits.fractions)
     return strata if np.allclose(shares, shares.round(), rtol=0, atol=1e-9) else None
 
 
-def plans_from_sources(recipe: Recipe) -> bool:
-    """Return whether classes come from a source, so that no plan can be made without it."""
-    return hasattr(recipe.module, "plan_from_sources")
+def _check_plan(plan: Plan, recipe: Recipe) -> None:
+    """Raise a `CheckFailedError` unless a plan has a whole number from 0 for every graph."""
+    for name in ("label", "group", "split"):
+        values = np.asarray(getattr(plan, name))
+        if values.shape != plan.index.shape or values.dtype.kind not in "iu":
+            raise CheckFailedError(
+                f"plan: {name} is {values.dtype} {list(values.shape)}, expected a whole number for "
+                f"each of {len(plan.index)} graphs"
+            )
+    classes = recipe.schema.num_classes
+    if not 0 <= plan.label.min() <= plan.label.max() < classes:
+        got = f"{plan.label.min()} to {plan.label.max()}"
+        raise CheckFailedError(f"plan: classes {got}, expected 0 to {classes - 1}")
 
 
 def read_sources(
@@ -59,5 +73,8 @@ def read_sources(
     """Return the plan with the raw input of each graph, and rejected entries per source."""
     if not sources:
         return plan, {}
-    raw, rejected = recipe.module.read(recipe.params, sources, plan.group, seed)
+    with blamed(recipe.plugin):
+        raw, rejected = recipe.generator_object.read(sources, plan.group, seed)
+        if len(raw) != len(plan.index):
+            raise CheckFailedError(f"read: {len(raw)} items for {len(plan.index)} graphs")
     return replace(plan, raw=raw), rejected

@@ -47,7 +47,7 @@ class Order:
                 "graphs": self.graphs,
                 "shard_size": self.shard_size,
                 "sources": {name: source.sha256 for name, source in self.sources.items()},
-                "versions": software_versions(),
+                "versions": software_versions(self.recipe.plugin),
             }
         )
 
@@ -97,11 +97,10 @@ def is_whole_shard(path: Path, order: Order) -> bool:
     if not path.exists():
         return False
     recipe = order.recipe
-    schema = recipe.module.schema(recipe.params)
     try:
         shard = ShardReader(path)
         shard.check()
-        shard.check_bytes(schema, **recipe.identity(order.seed))
+        shard.check_bytes(recipe.schema, **recipe.identity(order.seed))
     except DamagedError as error:
         log.warning("this shard is made again: %s", error)
         return False

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.errors import CheckFailedError, DamagedError
-from graphxai_data.graphs.columns import Columns
+from graphxai_data.graphs.columns import Columns, names_problem
 from graphxai_data.graphs.digest import ArrayDigest, widened
 from graphxai_data.graphs.invariants import Findings, check_columns
 from graphxai_data.graphs.record import Plan
@@ -77,8 +77,9 @@ def survey(
 
 def problems_of_graphs(recipe: Recipe, columns: Columns) -> list[str]:
     """Return the graphs that break an invariant of all datasets, or else one of their own."""
-    general: list[str] = check_columns(columns, recipe.module.schema(recipe.params))
-    return general or recipe.module.check(recipe.params, columns)
+    if problem := names_problem(columns, recipe.schema):
+        return [problem]
+    return check_columns(columns, recipe.schema) or recipe.generator_object.check(columns)
 
 
 def require_no_problems(problems: list[str], dataset: str, staging: Path | None = None) -> None:
@@ -107,7 +108,7 @@ def _problems_of_shard(
         for key, value in recipe.identity(seed).items()
         if shard.identity[key] != value
     ]
-    if shard.schema != recipe.module.schema(recipe.params):
+    if shard.schema != recipe.schema:
         problems.append("its features or classes are not the recipe's")
     if problems or plan is None:
         return problems
@@ -122,7 +123,7 @@ def check_expected(
     With sources other than the recipe's, only the size of the rationale is expected. A part of a
     fixed set of graphs has no expectations.
     """
-    if getattr(recipe.module, "GIVEN", False) and graphs != recipe.params.graphs:
+    if recipe.generator_object.is_published and graphs != recipe.params.graphs:
         return []
     widening = math.sqrt(max(1.0, recipe.params.graphs / graphs))
     problems = []

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from graphxai_data.building.plan import make_plan, plans_from_sources, read_sources
+from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.survey import Survey, survey
 from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.files.urls import is_url, local_path
-from graphxai_data.generators import prover_class
 from graphxai_data.graphs.digest import widened
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest, reference_digest
+from graphxai_data.plugins import blamed
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import verified
 from graphxai_data.rings.verdict import Measurement
@@ -48,6 +48,7 @@ def verify(
 
     Raises:
         InputError: the folder is not a build.
+        PluginError: the plug-in that made the build is not installed.
     """
     if is_url(folder):
         return verified(folder, lambda copy: verify(copy, full, sources))
@@ -56,6 +57,17 @@ def verify(
         manifest = Manifest.load(folder)
     except DamagedError as error:
         return [str(error)]
+    problems = _problems(folder, manifest, full, sources)
+    # Files may be whole, and only the plug-in another one.
+    if problems and (difference := manifest.plugin_difference):
+        problems = [f"{problem}; {difference}" for problem in problems]
+    return problems
+
+
+def _problems(
+    folder: Path, manifest: Manifest, full: bool, sources: Mapping[str, str | Path] | None
+) -> list[str]:
+    """Return the problems of a build whose manifest is valid."""
     recipe = manifest.load_recipe()
     refuse_unknown_sources(recipe, sources or {})
     if problems := _problems_of_files(folder, manifest):
@@ -63,10 +75,11 @@ def verify(
 
     raw: dict[str, Source] = {}
     missing: list[str] = []
-    if full or plans_from_sources(recipe):
+    plans_from_sources = recipe.generator_object.plans_from_sources
+    if full or plans_from_sources:
         raw, missing = _sources_of(folder, manifest, recipe, sources or {})
     plan = None
-    if not (missing and plans_from_sources(recipe)):
+    if not (missing and plans_from_sources):
         plan = make_plan(recipe, manifest.seed, manifest.graphs, raw)
     shards = [(folder / entry.name, entry.graphs, entry.file_sha256) for entry in manifest.shards]
     result = survey(shards, recipe, manifest.seed, plan, usual_sources=manifest.has_usual_sources)
@@ -131,7 +144,7 @@ def _sources_of(
     folder: Path, manifest: Manifest, recipe: Recipe, given: Mapping[str, str | Path]
 ) -> tuple[dict[str, Source], list[str]]:
     """Return the files that a build was made from, and a problem for each that is not here."""
-    what = "proven" if plans_from_sources(recipe) else "drawn again"
+    what = "proven" if recipe.generator_object.plans_from_sources else "drawn again"
     known = registry()
     sources: dict[str, Source] = {}
     problems = []
@@ -155,8 +168,11 @@ def _disproved(
     folder: Path, manifest: Manifest, recipe: Recipe, sources: dict[str, Source], full: bool
 ) -> Iterator[str]:
     """Yield graphs whose label or mask an independent method does not confirm."""
-    prover = prover_class(recipe.generator)(recipe.params, sources)
-    count = manifest.graphs if full else min(prover.sample, manifest.graphs)
+    with blamed(recipe.plugin):
+        prover = recipe.generator_object.prover(sources)
+    if prover is None:
+        return
+    count = manifest.graphs if full else min(recipe.generator_object.proof_sample, manifest.graphs)
     sample = spread(count, manifest.graphs, rng_for(manifest.seed, "verify/sample"))
     first = 0
     for entry in manifest.shards:
@@ -164,7 +180,9 @@ def _disproved(
         if len(in_shard):
             shard = ShardReader(folder / entry.name)
             for i in in_shard.tolist():
-                for problem in prover.problems(shard[i]):
+                with blamed(recipe.plugin):
+                    problems = prover.problems(shard[i])
+                for problem in problems:
                     yield f"{shard.path}: graph {first + i}: {problem}"
         first += entry.graphs
 
@@ -177,7 +195,8 @@ def _not_reproduced(
     first = 0
     for entry in manifest.shards:
         part = plan.cut(first, entry.graphs)
-        again = recipe.module.generate(recipe.params, part, manifest.seed)
+        with blamed(recipe.plugin):
+            again = recipe.generator_object.generate(part, manifest.seed)
         stored = widened(ShardReader(folder / entry.name).columns)
         for name, array in stored.items():
             if not np.array_equal(array, again[name]):

@@ -100,7 +100,7 @@ def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
     from graphxai_data.drawing.terminal import graph_text
     from graphxai_data.graphs.record import SPLIT_NAMES
 
-    names = recipe.module.class_names(recipe.params)
+    names = recipe.class_names
     mask, node_y = record.node_mask, record.node_y
     facts: dict[str, Any] = {
         "graph": record.meta["graph_id"],

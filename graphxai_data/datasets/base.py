@@ -83,9 +83,7 @@ class OpenedBuild:
 
     @cached_property
     def _schema(self) -> Schema:
-        recipe = self.manifest.load_recipe()
-        schema: Schema = recipe.module.schema(recipe.params)
-        return schema
+        return self.manifest.load_recipe().schema
 
     @property
     def num_classes(self) -> int:

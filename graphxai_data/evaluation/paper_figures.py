@@ -60,7 +60,7 @@ def _draw_curve(axes: Axes, rows: Sequence[Mapping[str, Any]], key: str, name: s
 def draw_explanations(dataset: GraphXAIDataset, model: nn.Module, folder: Path) -> list[str]:
     """Draw a test graph of each of some classes: its rationale, and a B-cos model's map below."""
     recipe = dataset.manifest.load_recipe()
-    names = recipe.module.class_names(recipe.params)
+    names = recipe.class_names
     test = dataset[dataset.get_idx_split()["test"]]
     label = [int(data.y) for data in test]
     shown = [label.index(c) for c in sorted(set(label))[:4]]

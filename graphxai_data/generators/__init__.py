@@ -1,51 +1,69 @@
-"""The generators: each module turns (params, plan, seed) into graphs, as pure functions.
+"""The generators: one class per dataset, shipped here or brought by plug-ins.
 
-A generator module has
-    Params                    frozen dataclass: the recipe's `[params]`, with `graphs`
-    SOURCES                   the raw inputs it needs, by name; for a folder, the names of its files
-    OTHER_FILES               optional: other files that such a folder may hold instead; used if the
-                              first of them exists
-    GIVEN                     optional, True: graphs are published, not drawn; the means of a part
-                              of them are not compared with the expected ones
-    schema(params)            the `Schema`: what its graphs have in common
-    class_names(params)       names of the classes
-    node_values(params)       names of the values of a node, in the order they are stored: for each
-                              the names of its options, or None for a number
-    picture(params, records, sources)    optional: an SVG of graphs, one of each class
-    plan(params, graphs)      class and group of every graph, before any is drawn; or, if classes
-                              come with the source,
-    plan_from_sources(params, fractions, graphs, sources, draws)    class, group and split
-    strata(params, graphs)    optional: what is kept in proportion in every split; else the class
-    read(params, sources, group, seed)    only with SOURCES: what each graph is made from (the plan
-                              carries it to the workers), and what was rejected, by source
-    generate(params, plan, seed)    Columns of the planned graphs; each graph depends only on its
-                              own row of the plan
-    check(params, columns)    problems with the arrays of many graphs at once, vectorised
-
-A second module, `<name>_proof`, has
-    Prover(params, sources)   the slow, independent proof: `problems(record)` of one graph after the
-                              other, remembering what must not repeat; `sample` is how many graphs
-                              `verify` proves unless asked for all
+A plug-in is a class that another package offers in the group `graphxai_data.generators` of entry
+points, or that a script passes to `register`. Recipes name generators, never modules: only what is
+shipped, installed or registered can run.
 """
 
 import importlib
-from types import ModuleType
 from typing import Any
 
-from graphxai_data.errors import InputError, nearest
+from graphxai_data.errors import InputError
+from graphxai_data.generators.base import Generator, check_class
+from graphxai_data.plugins import Group, Origin, PluginError, blamed
 
-GENERATORS = (
-    "ba2motif", "dihalo", "mnist75sp", "molhiv", "nci1", "pattern", "pattern_published",
-)  # fmt: skip
+# The class of each shipped generator, imported on demand: some need heavy libraries.
+GENERATORS = {
+    "ba2motif": "BA2MotifGenerator",
+    "dihalo": "DiHaloGenerator",
+    "mnist75sp": "MNIST75spGenerator",
+    "molhiv": "MolHIVGenerator",
+    "nci1": "NCI1Generator",
+    "pattern": "PatternGenerator",
+    "pattern_published": "PublishedPatternGenerator",
+}
+PLUGINS = Group("graphxai_data.generators", "generator", GENERATORS)
 
 
-def generator_module(name: str, where: str = "recipe") -> ModuleType:
-    """Return the module of a generator, imported on demand: some need heavy libraries."""
-    if name not in GENERATORS:
-        raise InputError(f"{where}: unknown generator '{name}'; {nearest(name, GENERATORS)}")
-    return importlib.import_module(f"{__name__}.{name}")
+def register(name: str, cls: type[Generator]) -> None:
+    """Make a generator known by a name, for recipes used in this process and its workers.
+
+    For scripts and notebooks; an installed package offers an entry point instead. A class can be
+    registered again, as when a cell of a notebook runs again.
+    """
+    try:
+        check_class(cls)
+    except InputError as error:
+        raise InputError(f"generator {name!r}: {error}") from None
+    PLUGINS.register(name, cls)
 
 
-def prover_class(name: str) -> Any:
-    """Return the `Prover` of a generator, from the module `<name>_proof`."""
-    return importlib.import_module(f"{__name__}.{name}_proof").Prover
+def generator_class(name: str) -> type[Generator]:
+    """Return the class of a shipped, installed or registered generator."""
+    if name in GENERATORS:
+        module = importlib.import_module(f"{__name__}.{name}")
+        shipped: type[Generator] = getattr(module, GENERATORS[name])
+        return shipped
+    cls: type[Generator] = PLUGINS.load(name)
+    try:
+        check_class(cls)
+    except InputError as error:
+        raise PluginError(f"{PLUGINS.origin(name)}: {error}") from None
+    return cls
+
+
+def plugin_origin(name: str) -> Origin | None:
+    """Return the plug-in that a generator comes from; None if it is shipped."""
+    return None if name in GENERATORS else PLUGINS.origin(name)
+
+
+def make_generator(name: str, params: Any) -> Generator:
+    """Return a generator with its params, after checking its schema and names."""
+    cls = generator_class(name)
+    with blamed(plugin_origin(name)):
+        generator = cls(params)
+        generator.name = name
+        classes, names = generator.schema().num_classes, generator.class_names()
+        if len(names) != classes:
+            raise InputError(f"class_names: expected {classes} names, got {len(names)}")
+    return generator

@@ -16,13 +16,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from graphxai_data.files.toml import Between, Names
-from graphxai_data.generators.base import BaseParams
+from graphxai_data.generators.base import BaseParams, Generator, Prover, Sources
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, pointers
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Feature, Plan, Schema
 from graphxai_data.seeds import Words, below, rng_for, uniform
 
-SOURCES: dict[str, tuple[str, ...]] = {}
 # Nodes are numbered by falling degree, so that a node of one motif and the node of the same number
 # of its counterfactual twin have the same degree (House and K2,3: 3, 3, 2, 2, 2).
 MOTIFS: dict[str, tuple[tuple[int, int], ...]] = {
@@ -34,181 +33,193 @@ MOTIF_NODES = 5
 _LAST = np.uint64(2**64 - 1)
 
 
-@dataclass(frozen=True)
-class Params(BaseParams):
-    """The recipe's numbers.
+class BA2MotifGenerator(Generator):
+    """A House or another motif on a Barabási–Albert tree."""
 
-    With the features "degree", nodes have one-hot degrees, and the class is the motif. With
-    "colour", they have one of two colours, drawn for each base node and once for the whole motif,
-    and the class is motif XOR colour of the motif.
-    """
+    @dataclass(frozen=True)
+    class Params(BaseParams):
+        """The recipe's numbers.
 
-    motifs: Annotated[tuple[str, ...], Names(tuple(MOTIFS), 2, 2)]
-    base_nodes_min: Annotated[int, Between(2, 100)]
-    base_nodes_mean: float  # exact expectation; sizes are spread evenly around it
-    features: Literal["degree", "colour"]
-    twins: bool  # graphs come in groups that differ only in motif (and motif colour)
+        With the features "degree", nodes have one-hot degrees, and the class is the motif. With
+        "colour", they have one of two colours, drawn for each base node and once for the whole
+        motif, and the class is motif XOR colour of the motif.
+        """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.base_nodes_min <= self.base_nodes_mean <= self.base_nodes_min + 70:
-            raise ValueError(
-                f"base_nodes_mean must be from base_nodes_min = {self.base_nodes_min} to 70 above, "
-                f"got {self.base_nodes_mean}"
-            )
+        motifs: Annotated[tuple[str, ...], Names(tuple(MOTIFS), 2, 2)]
+        base_nodes_min: Annotated[int, Between(2, 100)]
+        base_nodes_mean: float  # exact expectation; sizes are spread evenly around it
+        features: Literal["degree", "colour"]
+        twins: bool  # graphs come in groups that differ only in motif (and motif colour)
 
-    @property
-    def base_nodes_max(self) -> int:
-        """Largest base graph that can be drawn."""
-        return self.base_nodes_min + ceil(2 * (self.base_nodes_mean - self.base_nodes_min))
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            if not self.base_nodes_min <= self.base_nodes_mean <= self.base_nodes_min + 70:
+                raise ValueError(
+                    f"base_nodes_mean must be from base_nodes_min = {self.base_nodes_min} to 70 "
+                    f"above, got {self.base_nodes_mean}"
+                )
 
-    @property
-    def group_size(self) -> int:
-        """Graphs per group: one for each motif (and colour) with twins, else one."""
-        if not self.twins:
-            return 1
-        return 2 if self.features == "degree" else 4
+        @property
+        def base_nodes_max(self) -> int:
+            """Largest base graph that can be drawn."""
+            return self.base_nodes_min + ceil(2 * (self.base_nodes_mean - self.base_nodes_min))
+
+        @property
+        def group_size(self) -> int:
+            """Graphs per group: one for each motif (and colour) with twins, else one."""
+            if not self.twins:
+                return 1
+            return 2 if self.features == "degree" else 4
+
+    params: Params
+
+    def schema(self) -> Schema:
+        """One-hot degrees or colours on nodes, no edge features, two classes."""
+        return Schema(
+            Feature(_feature_width(self.params), "onehot"), edge_features=None, num_classes=2
+        )
+
+    def class_names(self) -> list[str]:
+        """Return the motifs, or whether motif and colour agree."""
+        if self.params.features == "degree":
+            return list(self.params.motifs)
+        return ["motif = colour", "motif ≠ colour"]
+
+    def node_values(self) -> dict[str, list[str] | None]:
+        """Return the degrees or the colours that a node may have."""
+        return {self.params.features: [str(value) for value in range(_feature_width(self.params))]}
+
+    def plan(self, graphs: int) -> tuple[Ints, Ints]:
+        """Return class and group of every graph; any run of graphs is balanced to within one."""
+        index = np.arange(graphs, dtype=np.int64)
+        motif, colour = _motif_and_colour(self.params, index)
+        return motif ^ colour, index // self.params.group_size
+
+    def generate(self, plan: Plan, seed: int) -> Columns:
+        """Return the planned graphs, drawn all at once; twins share the stream of their group.
+
+        Every graph is first laid out in slots: the base in slots 0 to B - 1, where B is the size of
+        the largest base, and the motif in slots B to B + 4. Then its nodes are shuffled, so that
+        the number of a node never gives the motif away. With B = 4 and a base of 3 nodes, for
+        example:
+
+            slot            0  1  2  3 | 4  5  6  7  8    the motif is in slots 4 to 8
+            occupied        1  1  1  0 | 1  1  1  1  1    the base leaves slot 3 empty
+            random key      7  2  9  ∞ | 4  1  8  3  6    an empty slot comes last
+            slot_of_node    5  1  7  4  8  0  6  2  (3)   argsort of the keys: slot 5 becomes node 0
+            node_of_slot    5  1  7 (8) 3  0  6  2  4     its inverse: slot 0 becomes node 5
+            node_mask       1  0  1  1  1  0  1  0        whether the node was in slot 4 to 8
+
+        The bridge between slots 2 and 6 becomes the edge between nodes 7 and 6.
+        """
+        params = self.params
+        base_max = params.base_nodes_max
+        slots = base_max + MOTIF_NODES
+        motif, motif_colour = _motif_and_colour(params, plan.index)
+        words = _words_of_groups(params, plan.group, seed)
+
+        base_nodes = _base_sizes(params, words["size"])
+        occupied = np.ones((len(motif), slots), bool)
+        occupied[:, :base_max] = np.arange(base_max) < base_nodes[:, None]
+
+        twin = plan.index % params.group_size
+        random_key = words["order"][np.arange(len(twin)), twin] >> np.uint64(1)
+        slot_of_node = np.argsort(np.where(occupied, random_key, _LAST), axis=1, kind="stable")
+        node_of_slot = np.argsort(slot_of_node, axis=1, kind="stable")
+
+        parent = _preferential_parents(words["parent"])
+        source, target, present = _edges(
+            params, parent, occupied, words["bridge"], base_nodes, motif
+        )
+        owner = np.nonzero(present)[0]
+        u, v = node_of_slot[owner, source[present]], node_of_slot[owner, target[present]]
+        edge_owner, edge_index = _both_directions_sorted(owner, u, v, slots)
+
+        nodes = occupied.sum(axis=1)
+        is_node = np.arange(slots) < nodes[:, None]
+        node_ptr = pointers(nodes)
+        node_mask = (slot_of_node >= base_max)[is_node]
+        source_row, target_row = edge_index + node_ptr[edge_owner]
+        if params.features == "degree":
+            kind = np.bincount(source_row, minlength=node_ptr[-1])
+        else:
+            colour = np.repeat(motif_colour[:, None], slots, axis=1)
+            colour[:, :base_max] = below(words["colour"], 2)
+            kind = np.take_along_axis(colour, slot_of_node, axis=1)[is_node]
+        return plan.columns() | {
+            "node_ptr": node_ptr,
+            "edge_ptr": pointers(np.bincount(edge_owner, minlength=len(motif))),
+            "x": kind.astype(np.uint8),
+            "edge_index": edge_index,
+            "node_mask": node_mask,
+            "edge_mask": node_mask[source_row] & node_mask[target_row],
+        }
+
+    def check(self, columns: Columns) -> list[str]:
+        """Return what is wrong with the stored arrays of many graphs."""
+        params = self.params
+        findings = Findings(columns)
+        mask = columns["node_mask"].astype(bool)
+        label = columns["y"].astype(np.int64)
+        x = columns["x"].astype(np.int64)
+        graphs = len(label)
+        owner = graph_of_rows(columns["node_ptr"])
+        source, target = global_edges(columns)
+
+        adjacency = coo_array((np.ones(len(source), np.int8), (source, target)), (len(x), len(x)))
+        _, component = connected_components(adjacency, directed=False)
+        components = np.unique(np.stack([owner, component]), axis=1)[0]
+        findings.require(np.bincount(components, minlength=graphs) == 1, "not connected")
+
+        five = findings.nodes(mask) == MOTIF_NODES
+        findings.require(five, f"the rationale does not have {MOTIF_NODES} nodes")
+        if findings.problems:
+            return findings.problems  # the other checks need five marked nodes per graph
+
+        base_nodes = findings.nodes(~mask)
+        findings.require(
+            (base_nodes >= params.base_nodes_min) & (base_nodes <= params.base_nodes_max),
+            f"the base does not have {params.base_nodes_min} to {params.base_nodes_max} nodes",
+        )
+        findings.require(
+            findings.edges(~mask[source] & ~mask[target]) == 2 * (base_nodes - 1),
+            "the base is not a tree",
+        )
+        findings.require(
+            findings.edges(mask[source] & ~mask[target]) == 1,
+            "not exactly one bridge from motif to base",
+        )
+
+        motif = _recognise_motifs(params, columns)
+        findings.require(motif >= 0, f"the rationale is neither {' nor '.join(params.motifs)}")
+        if params.features == "degree":
+            wrong = x != np.bincount(source, minlength=len(x))
+            findings.require(findings.nodes(wrong) == 0, "a feature is not its degree")
+            findings.require(label == motif, "the label is not the motif's")
+        else:
+            colours = findings.nodes(mask & (x == 1))
+            findings.require(np.isin(colours, [0, MOTIF_NODES]), "the motif is not of one colour")
+            findings.require(label == motif ^ (colours > 0), "the label is not motif XOR colour")
+        return findings.problems
+
+    def prover(self, sources: Sources) -> Prover:
+        """Return the proof by independent code."""
+        from graphxai_data.generators.ba2motif_proof import BA2MotifProver
+
+        return BA2MotifProver(self.params, sources)
 
 
-def schema(params: Params) -> Schema:
-    """One-hot degrees or colours on nodes, no edge features, two classes."""
-    return Schema(Feature(_feature_width(params), "onehot"), edge_features=None, num_classes=2)
-
-
-def class_names(params: Params) -> list[str]:
-    """Return the motifs, or whether motif and colour agree."""
-    if params.features == "degree":
-        return list(params.motifs)
-    return ["motif = colour", "motif ≠ colour"]
-
-
-def node_values(params: Params) -> dict[str, list[str] | None]:
-    """Return the degrees or the colours that a node may have."""
-    return {params.features: [str(value) for value in range(_feature_width(params))]}
-
-
-def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
-    """Return class and group of every graph; any run of graphs is balanced to within one."""
-    index = np.arange(graphs, dtype=np.int64)
-    motif, colour = _motif_and_colour(params, index)
-    return motif ^ colour, index // params.group_size
-
-
-def generate(params: Params, plan: Plan, seed: int) -> Columns:
-    """Return the planned graphs, drawn all at once; twins share the random stream of their group.
-
-    Every graph is first laid out in slots: the base in slots 0 to B - 1, where B is the size of the
-    largest base, and the motif in slots B to B + 4. Then its nodes are shuffled, so that the number
-    of a node never gives the motif away. With B = 4 and a base of 3 nodes, for example:
-
-        slot            0  1  2  3 | 4  5  6  7  8    the motif is in slots 4 to 8
-        occupied        1  1  1  0 | 1  1  1  1  1    the base leaves slot 3 empty
-        random key      7  2  9  ∞ | 4  1  8  3  6    an empty slot comes last
-        slot_of_node    5  1  7  4  8  0  6  2  (3)   argsort of the keys: slot 5 becomes node 0
-        node_of_slot    5  1  7 (8) 3  0  6  2  4     its inverse: slot 0 becomes node 5
-        node_mask       1  0  1  1  1  0  1  0        whether the node was in slot 4 to 8
-
-    The bridge between slots 2 and 6 becomes the edge between nodes 7 and 6.
-    """
-    base_max = params.base_nodes_max
-    slots = base_max + MOTIF_NODES
-    motif, motif_colour = _motif_and_colour(params, plan.index)
-    words = _words_of_groups(params, plan.group, seed)
-
-    base_nodes = _base_sizes(params, words["size"])
-    occupied = np.ones((len(motif), slots), bool)
-    occupied[:, :base_max] = np.arange(base_max) < base_nodes[:, None]
-
-    twin = plan.index % params.group_size
-    random_key = words["order"][np.arange(len(twin)), twin] >> np.uint64(1)
-    slot_of_node = np.argsort(np.where(occupied, random_key, _LAST), axis=1, kind="stable")
-    node_of_slot = np.argsort(slot_of_node, axis=1, kind="stable")
-
-    parent = _preferential_parents(words["parent"])
-    source, target, present = _edges(params, parent, occupied, words["bridge"], base_nodes, motif)
-    owner = np.nonzero(present)[0]
-    u, v = node_of_slot[owner, source[present]], node_of_slot[owner, target[present]]
-    edge_owner, edge_index = _both_directions_sorted(owner, u, v, slots)
-
-    nodes = occupied.sum(axis=1)
-    is_node = np.arange(slots) < nodes[:, None]
-    node_ptr = pointers(nodes)
-    node_mask = (slot_of_node >= base_max)[is_node]
-    source_row, target_row = edge_index + node_ptr[edge_owner]
-    if params.features == "degree":
-        kind = np.bincount(source_row, minlength=node_ptr[-1])
-    else:
-        colour = np.repeat(motif_colour[:, None], slots, axis=1)
-        colour[:, :base_max] = below(words["colour"], 2)
-        kind = np.take_along_axis(colour, slot_of_node, axis=1)[is_node]
-    return plan.columns() | {
-        "node_ptr": node_ptr,
-        "edge_ptr": pointers(np.bincount(edge_owner, minlength=len(motif))),
-        "x": kind.astype(np.uint8),
-        "edge_index": edge_index,
-        "node_mask": node_mask,
-        "edge_mask": node_mask[source_row] & node_mask[target_row],
-    }
-
-
-def check(params: Params, columns: Columns) -> list[str]:
-    """Return what is wrong with the stored arrays of many graphs."""
-    findings = Findings(columns)
-    mask = columns["node_mask"].astype(bool)
-    label = columns["y"].astype(np.int64)
-    x = columns["x"].astype(np.int64)
-    graphs = len(label)
-    owner = graph_of_rows(columns["node_ptr"])
-    source, target = global_edges(columns)
-
-    adjacency = coo_array((np.ones(len(source), np.int8), (source, target)), (len(x), len(x)))
-    _, component = connected_components(adjacency, directed=False)
-    components = np.unique(np.stack([owner, component]), axis=1)[0]
-    findings.require(np.bincount(components, minlength=graphs) == 1, "not connected")
-
-    five = findings.nodes(mask) == MOTIF_NODES
-    findings.require(five, f"the rationale does not have {MOTIF_NODES} nodes")
-    if findings.problems:
-        return findings.problems  # the other checks need five marked nodes per graph
-
-    base_nodes = findings.nodes(~mask)
-    findings.require(
-        (base_nodes >= params.base_nodes_min) & (base_nodes <= params.base_nodes_max),
-        f"the base does not have {params.base_nodes_min} to {params.base_nodes_max} nodes",
-    )
-    findings.require(
-        findings.edges(~mask[source] & ~mask[target]) == 2 * (base_nodes - 1),
-        "the base is not a tree",
-    )
-    findings.require(
-        findings.edges(mask[source] & ~mask[target]) == 1,
-        "not exactly one bridge from motif to base",
-    )
-
-    motif = _recognise_motifs(params, columns)
-    findings.require(motif >= 0, f"the rationale is neither {' nor '.join(params.motifs)}")
-    if params.features == "degree":
-        wrong = x != np.bincount(source, minlength=len(x))
-        findings.require(findings.nodes(wrong) == 0, "a feature is not its degree")
-        findings.require(label == motif, "the label is not the motif's")
-    else:
-        colours = findings.nodes(mask & (x == 1))
-        findings.require(np.isin(colours, [0, MOTIF_NODES]), "the motif is not of one colour")
-        findings.require(label == motif ^ (colours > 0), "the label is not motif XOR colour")
-    return findings.problems
-
-
-def _motif_and_colour(params: Params, index: Ints) -> tuple[Ints, Ints]:
+def _motif_and_colour(params: BA2MotifGenerator.Params, index: Ints) -> tuple[Ints, Ints]:
     """Return motif and colour [g]: bits 0 and 1 of the index, so four in a row all differ."""
     return index & 1, (index >> 1) & (params.features == "colour")
 
 
-def _feature_width(params: Params) -> int:
+def _feature_width(params: BA2MotifGenerator.Params) -> int:
     """Number of colours or degrees; the degree of a base node is at most the base's size."""
     return 2 if params.features == "colour" else max(params.base_nodes_max, MOTIF_NODES) + 1
 
 
-def _words_of_groups(params: Params, group: Ints, seed: int) -> dict[str, Words]:
+def _words_of_groups(params: BA2MotifGenerator.Params, group: Ints, seed: int) -> dict[str, Words]:
     """Return the random words [g, ...] of each graph's group, by what they decide."""
     base_max = params.base_nodes_max
     shapes = {
@@ -228,7 +239,7 @@ def _words_of_groups(params: Params, group: Ints, seed: int) -> dict[str, Words]
     }
 
 
-def _base_sizes(params: Params, words: Words) -> Ints:
+def _base_sizes(params: BA2MotifGenerator.Params, words: Words) -> Ints:
     """Return base sizes [g], uniform around the mean and rounded at random.
 
     Random rounding keeps the expectation exact: E[floor(s + u)] = s for u uniform in [0, 1).
@@ -255,7 +266,7 @@ def _preferential_parents(words: Words) -> Ints:
 
 
 def _edges(
-    params: Params,
+    params: BA2MotifGenerator.Params,
     parent: Ints,
     occupied: npt.NDArray[np.bool_],
     bridge: Words,
@@ -288,7 +299,7 @@ def _both_directions_sorted(owner: Ints, u: Ints, v: Ints, nodes: int) -> tuple[
     return sorted_owner, np.stack([source, target])
 
 
-def _recognise_motifs(params: Params, columns: Columns) -> Ints:
+def _recognise_motifs(params: BA2MotifGenerator.Params, columns: Columns) -> Ints:
     """Return which motif [g] the five marked nodes form, in whatever order, or -1."""
     mask = columns["node_mask"].astype(bool)
     source, target = global_edges(columns)

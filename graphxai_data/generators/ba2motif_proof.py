@@ -1,11 +1,12 @@
 """Proof of BA-2Motif labels and masks by networkx, without any code of the generator."""
 
 from collections.abc import Callable
+from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from graphxai_data.generators.ba2motif import Params
+from graphxai_data.generators.base import Prover, Sources
 from graphxai_data.graphs.record import GraphRecord
 
 _MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
@@ -15,12 +16,10 @@ _MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
 }
 
 
-class Prover:
+class BA2MotifProver(Prover):
     """Checks one graph after the other."""
 
-    sample = 10_000
-
-    def __init__(self, params: Params, sources: object = None) -> None:
+    def __init__(self, params: Any, sources: Sources | None = None) -> None:
         self._params = params
 
     def problems(self, record: GraphRecord) -> list[str]:

@@ -1,18 +1,27 @@
-"""What all generators have in common: parameters, and the types of what they exchange."""
+"""Generator: the base class of all datasets; and Prover, the independent evidence for one.
 
-from dataclasses import dataclass
-from typing import Annotated
+A dataset is a subclass with `Params`, `schema` and `make`, which returns one graph. Everything else
+has a default. `generate` makes many graphs at once, for datasets that need the speed.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between, Checked
-from graphxai_data.graphs.columns import Ints
-from graphxai_data.seeds import MAX_GRAPHS
+from graphxai_data.graphs.columns import Columns, Ints, pack
+from graphxai_data.graphs.invariants import wrong_shape
+from graphxai_data.graphs.record import GraphRecord, Plan, Schema
+from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 
 Values = npt.NDArray[np.uint8]
-Sources = dict[str, Source]
+Sources = Mapping[str, Source]
 # Class, group and split [g] of every graph.
 Planned = tuple[Ints, Ints, Values]
 # How many items of each source were rejected, by reason.
@@ -24,3 +33,187 @@ class BaseParams(Checked):
     """Base of a generator's `Params`; `graphs` is the size of the reference build."""
 
     graphs: Annotated[int, Between(1, MAX_GRAPHS)]
+
+
+class Prover(ABC):
+    """Proves labels and masks of graphs by code that is independent of their generator.
+
+    A prover sees one graph after the other, and may remember what must not repeat.
+    """
+
+    @abstractmethod
+    def problems(self, record: GraphRecord) -> list[str]:
+        """Return what contradicts the claims about a graph; empty when all is proven."""
+
+
+class Generator:
+    """A dataset: makes graphs with their ground truth from the numbers of a recipe.
+
+    A graph depends only on the params, the seed, and its own row of the plan. All randomness comes
+    from `rng`, or from `rng_for(seed, …)`.
+
+    Attributes:
+        params: an instance of `Params` with the recipe's `[params]`.
+        name: the name in recipes; random streams depend on it.
+    """
+
+    # Frozen dataclass of the recipe's `[params]`; it has `graphs`.
+    Params: ClassVar[type[Any]] = BaseParams
+    # The raw inputs, by name; for a folder, the names of its files.
+    sources: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    # Other files that such a folder may hold instead; used if the first of them exists.
+    other_files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    # Graphs are published, not drawn: statistics of a part of them are not compared with the
+    # recipe's expectations.
+    is_published: ClassVar[bool] = False
+    # Put the nodes of what `make` returns in random order, so that no index gives the rationale
+    # away. Set it to False if fields of your own contain node numbers, and shuffle in `make`.
+    shuffle_nodes: ClassVar[bool] = True
+    # How many graphs `verify` proves unless it is asked for all.
+    proof_sample: ClassVar[int] = 10_000
+
+    params: Any
+    name: str
+
+    def __init__(self, params: Any) -> None:
+        self.params = params
+        self.name = type(self).__name__
+
+    def schema(self) -> Schema:
+        """Return what all graphs have in common: features, number of classes, own fields."""
+        raise NotImplementedError
+
+    def make(self, label: int, rng: Draws, raw: Any = None) -> GraphRecord:
+        """Return one graph.
+
+        Args:
+            label: the class that the graph has to have.
+            rng: the graph's own random stream: `integers`, `uniform`, `choice`, `permutation`.
+            raw: what `read` returned for the graph, for datasets with sources.
+        """
+        raise NotImplementedError
+
+    def generate(self, plan: Plan, seed: int) -> Columns:
+        """Return the planned graphs, by default those of `make`, one after the other."""
+        schema = self.schema()
+        rows = range(len(plan.index))
+        records = [self._record(plan, row, seed, schema) for row in rows]
+        if not self._record(plan, 0, seed, schema).equals(records[0]):
+            raise CheckFailedError(
+                f"graph {plan.index[0]}: make returns another graph when it is called again with "
+                "the same random stream; draw from rng only, and keep nothing between calls"
+            )
+        return pack(records, schema, plan.index, plan.split)
+
+    def class_names(self) -> list[str]:
+        """Return the names of the classes."""
+        return [f"class {label}" for label in range(self.schema().num_classes)]
+
+    def node_values(self) -> dict[str, list[str] | None]:
+        """Return the values of a node, in stored order: names of options, or None for a number."""
+        feature = self.schema().node_features
+        if feature.encoding == "dense":
+            return {f"feature {i}": None for i in range(feature.width)}
+        widths = feature.widths or (feature.width,)
+        return {f"feature {i}": [str(v) for v in range(w)] for i, w in enumerate(widths)}
+
+    def plan(self, graphs: int) -> tuple[Ints, Ints]:
+        """Return class and group [g] of every graph; by default classes in turn, no groups."""
+        index = np.arange(graphs, dtype=np.int64)
+        classes = self.schema().num_classes if self.schema().task == "graph" else 1
+        return index % classes, index
+
+    def plan_from_sources(
+        self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+    ) -> Planned:
+        """Return class, group and split, instead of `plan`, if classes come with a source."""
+        raise NotImplementedError
+
+    def strata(self, graphs: int) -> Ints | None:
+        """Return [g] what every split has its exact share of; None for the class."""
+        return None
+
+    def read(self, sources: Sources, group: Ints, seed: int) -> tuple[Any, Rejected]:
+        """Return a sequence [g] of what each graph is made from, and what was rejected, and why."""
+        raise NotImplementedError
+
+    def check(self, columns: Columns) -> list[str]:
+        """Return problems with the arrays of many graphs at once, beyond the general invariants."""
+        return []
+
+    def prover(self, sources: Sources) -> Prover | None:
+        """Return the independent proof of labels and masks; None if there is none."""
+        return None
+
+    def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str | None:
+        """Return an SVG of graphs, one of each class; None for no picture."""
+        return None
+
+    @property
+    def has_prover(self) -> bool:
+        """Whether labels and masks can be proven by independent code."""
+        return type(self).prover is not Generator.prover
+
+    @property
+    def plans_from_sources(self) -> bool:
+        """Whether classes come with a source, so that no plan can be made without it."""
+        return type(self).plan_from_sources is not Generator.plan_from_sources
+
+    def _record(self, plan: Plan, row: int, seed: int, schema: Schema) -> GraphRecord:
+        """Return the graph in one row of a plan, made by `make`, checked and shuffled."""
+        index, label = int(plan.index[row]), int(plan.label[row])
+        raw = None if plan.raw is None else plan.raw[row]
+        record = self.make(label, rng_for(seed, f"{self.name}/make", index), raw)
+        if problem := _problem(record, label, schema):
+            raise CheckFailedError(f"graph {index}: {problem}")
+        record = replace(record, group=int(plan.group[row]))
+        if self.shuffle_nodes:
+            order = rng_for(seed, f"{self.name}/nodes", index).permutation(record.num_nodes)
+            record = record.reordered(order, schema)
+        return record
+
+
+def _problem(record: Any, label: int, schema: Schema) -> str | None:
+    """Return why a graph does not fit its class and schema, or None."""
+    if not isinstance(record, GraphRecord):
+        return f"make returned {type(record).__name__}, expected a GraphRecord"
+    if type(record.y) is bool or record.y != label:
+        return f"make returned y = {record.y!r}, expected the label it was given, {label}"
+    if problem := wrong_shape(record, schema):
+        return problem
+    rows = {"node": record.num_nodes, "edge": record.edge_index.shape[1]}
+    for extra in schema.extras:
+        if extra.name not in record.meta:
+            return f"has no {extra.name} in its meta, but its schema says that all have"
+        if extra.level in rows and len(record.meta[extra.name]) != rows[extra.level]:
+            got = len(record.meta[extra.name])
+            return (
+                f"{extra.name} has {got} rows, expected {rows[extra.level]}, one per {extra.level}"
+            )
+    ends = record.edge_index
+    if ends.size and not 0 <= ends.min() <= ends.max() < record.num_nodes:
+        return "an edge ends outside the graph"
+    if (np.diff(ends[0] * record.num_nodes + ends[1]) <= 0).any():
+        return "edges are not sorted and distinct; GraphRecord.from_edges sorts them"
+    return None
+
+
+def check_class(cls: Any) -> None:
+    """Raise an `InputError` unless a class is a complete generator."""
+    if not (isinstance(cls, type) and issubclass(cls, Generator)):
+        raise InputError(f"expected a subclass of graphxai_data.Generator, got {cls!r}")
+    if cls.schema is Generator.schema:
+        raise InputError(f"{cls.__name__} has no schema; write the method schema()")
+    if cls.make is Generator.make and cls.generate is Generator.generate:
+        raise InputError(
+            f"{cls.__name__} has neither make nor generate; write make(label, rng, raw=None)"
+        )
+    if cls.sources and cls.read is Generator.read:
+        raise InputError(f"{cls.__name__} has sources, but no read; write the method read")
+    fields = getattr(cls.Params, "__dataclass_fields__", {})
+    frozen = getattr(getattr(cls.Params, "__dataclass_params__", None), "frozen", False)
+    if "graphs" not in fields or not frozen:
+        raise InputError(
+            f"{cls.__name__}.Params: expected a frozen dataclass with the field graphs; "
+            "derive it from Generator.Params"
+        )

@@ -10,14 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from rdkit import Chem
 
 from graphxai_data.errors import CheckFailedError
 from graphxai_data.files.toml import Between, Names
-from graphxai_data.generators.base import BaseParams, Rejected, Sources
+from graphxai_data.generators.base import BaseParams, Generator, Prover, Rejected, Sources
 from graphxai_data.generators.dihalo_graft import (
     PLACES,
     RATIONALE_ATOMS,
@@ -32,7 +32,6 @@ from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Schema
 from graphxai_data.seeds import rng_for
 
-SOURCES: dict[str, tuple[str, ...]] = {"zinc": ()}
 HALOGENS = ("F", "Cl", "Br", "I")
 BONDS = ("single", "double", "triple", "aromatic")
 # RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
@@ -40,98 +39,165 @@ _KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
 _ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
 
 
-@dataclass(frozen=True)
-class Params(BaseParams):
-    """The recipe's numbers; classes are halogens times positions, see `classes`."""
+class DiHaloGenerator(Generator):
+    """One of nine isomers, grafted on a real molecule."""
 
-    halogens: Annotated[tuple[str, ...], Names(HALOGENS)]
-    positions: Annotated[tuple[str, ...], Names(tuple(PLACES))]
-    atoms: Annotated[tuple[str, ...], Names()]  # in the order of the one-hot node features
-    hydrogens: bool  # whether hydrogens are nodes
-    min_heavy_atoms: Annotated[int, Between(1, 100)]  # of a background
-    matched: bool  # every background carries all nine isomers at the same carbon, in one group
-    # Every molecule carries two of each halogen; those that do not make the class sit on the
-    # background, no two of them on one ring.
-    decoys: bool
+    sources: ClassVar = {"zinc": ()}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
-        if missing := needed - set(self.atoms):
-            raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
-        table = Chem.GetPeriodicTable()
-        elements = {table.GetElementSymbol(number) for number in range(1, 119)}
-        if unknown := [symbol for symbol in self.atoms if symbol not in elements]:
-            raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
+    @dataclass(frozen=True)
+    class Params(BaseParams):
+        """The recipe's numbers; classes are halogens times positions, see `classes`."""
 
-    @property
-    def classes(self) -> tuple[tuple[str, str], ...]:
-        """Halogen and position of each class."""
-        return tuple((h, p) for h in self.halogens for p in self.positions)
+        halogens: Annotated[tuple[str, ...], Names(HALOGENS)]
+        positions: Annotated[tuple[str, ...], Names(tuple(PLACES))]
+        atoms: Annotated[tuple[str, ...], Names()]  # in the order of the one-hot node features
+        hydrogens: bool  # whether hydrogens are nodes
+        min_heavy_atoms: Annotated[int, Between(1, 100)]  # of a background
+        matched: bool  # every background carries all nine isomers at the same carbon, in one group
+        # Every molecule carries two of each halogen; those that do not make the class sit on the
+        # background, no two of them on one ring.
+        decoys: bool
 
-    @property
-    def group_size(self) -> int:
-        """Graphs that share a background."""
-        return len(self.classes) if self.matched else 1
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
+            if missing := needed - set(self.atoms):
+                raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
+            table = Chem.GetPeriodicTable()
+            elements = {table.GetElementSymbol(number) for number in range(1, 119)}
+            if unknown := [symbol for symbol in self.atoms if symbol not in elements]:
+                raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
 
+        @property
+        def classes(self) -> tuple[tuple[str, str], ...]:
+            """Halogen and position of each class."""
+            return tuple((h, p) for h in self.halogens for p in self.positions)
 
-def schema(params: Params) -> Schema:
-    """One-hot elements and bond types, the SMILES, and the atom of the SMILES for each node."""
-    return Schema(
-        node_features=Feature(len(params.atoms), "onehot"),
-        edge_features=Feature(len(BONDS), "onehot"),
-        num_classes=len(params.classes),
-        extras=(Column("smiles", "text"), Column("smiles_atom", "node")),
-    )
+        @property
+        def group_size(self) -> int:
+            """Graphs that share a background."""
+            return len(self.classes) if self.matched else 1
 
+    params: Params
 
-def class_names(params: Params) -> list[str]:
-    """Return names such as "Cl ortho"."""
-    return [f"{halogen} {position}" for halogen, position in params.classes]
+    def schema(self) -> Schema:
+        """One-hot elements and bond types, the SMILES, and the atom of the SMILES for each node."""
+        return Schema(
+            node_features=Feature(len(self.params.atoms), "onehot"),
+            edge_features=Feature(len(BONDS), "onehot"),
+            num_classes=len(self.params.classes),
+            extras=(Column("smiles", "text"), Column("smiles_atom", "node")),
+        )
 
+    def class_names(self) -> list[str]:
+        """Return names such as "Cl ortho"."""
+        return [f"{halogen} {position}" for halogen, position in self.params.classes]
 
-def node_values(params: Params) -> dict[str, list[str] | None]:
-    """Return the elements that a node may be."""
-    return {"element": list(params.atoms)}
+    def node_values(self) -> dict[str, list[str] | None]:
+        """Return the elements that a node may be."""
+        return {"element": list(self.params.atoms)}
 
+    def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str:
+        """Return an SVG of molecules."""
+        # Workers may lack the libraries that drawing needs.
+        from graphxai_data.drawing.molecules import molecule_gallery
 
-def picture(params: Params, records: Sequence[GraphRecord], sources: Sources) -> str:
-    """Return an SVG of molecules."""
-    # Workers may lack the libraries that drawing needs.
-    from graphxai_data.drawing.molecules import molecule_gallery
+        return molecule_gallery(records, self.class_names())
 
-    return molecule_gallery(records, class_names(params))
+    def plan(self, graphs: int) -> tuple[Ints, Ints]:
+        """Return class and group of every graph: classes in turn, one group per background."""
+        index = np.arange(graphs, dtype=np.int64)
+        return index % len(self.params.classes), index // self.params.group_size
 
+    def read(self, sources: Sources, group: Ints, seed: int) -> tuple[list[Background], Rejected]:
+        """Return the background of each graph, and how many molecules were rejected and why."""
+        groups = int(group[-1]) + 1
+        draws = rng_for(seed, "dihalo/backgrounds")
+        reason_against = partial(_reason_against, self.params)
+        backgrounds, rejected = select_backgrounds(
+            sources["zinc"].path, groups, draws, reason_against
+        )
+        return [backgrounds[g] for g in group.tolist()], {"zinc": rejected}
 
-def plan(params: Params, graphs: int) -> tuple[Ints, Ints]:
-    """Return class and group of every graph: classes in turn, one group per background."""
-    index = np.arange(graphs, dtype=np.int64)
-    return index % len(params.classes), index // params.group_size
+    def generate(self, plan: Plan, seed: int) -> Columns:
+        """Return the planned graphs, grafted on the backgrounds in `plan.raw`."""
+        plan_rows = zip(plan.index.tolist(), plan.label.tolist(), plan.group.tolist(), strict=True)
+        records = [
+            _draw(self.params, seed, background, *row)
+            for background, row in zip(plan.raw or (), plan_rows, strict=True)
+        ]
+        return pack(records, self.schema(), plan.index, plan.split)
 
+    def check(self, columns: Columns) -> list[str]:
+        """Return what is wrong with the stored arrays of many graphs."""
+        params = self.params
+        findings = Findings(columns)
+        mask = columns["node_mask"].astype(bool)
+        x = columns["x"].astype(np.int64)
+        label = columns["y"].astype(np.int64)
+        source, target = global_edges(columns)
+        halogen_ids = np.array([params.atoms.index(h) for h in params.halogens])
+        halogen_of_class = halogen_ids[label // len(params.positions)]
 
-def read(
-    params: Params, sources: Sources, group: Ints, seed: int
-) -> tuple[list[Background], Rejected]:
-    """Return the background of each graph, and how many molecules were rejected and why."""
-    groups = int(group[-1]) + 1
-    draws = rng_for(seed, "dihalo/backgrounds")
-    reason_against = partial(_reason_against, params)
-    backgrounds, rejected = select_backgrounds(sources["zinc"].path, groups, draws, reason_against)
-    return [backgrounds[g] for g in group.tolist()], {"zinc": rejected}
+        carbon = mask & (x == params.atoms.index("C"))
+        halogen = mask & (x == halogen_of_class[graph_of_rows(columns["node_ptr"])])
+        findings.require(
+            findings.nodes(mask) == RATIONALE_ATOMS, "the rationale does not have eight atoms"
+        )
+        findings.require(
+            findings.nodes(carbon) == RING_ATOMS, "the rationale does not have six carbons"
+        )
+        findings.require(
+            findings.nodes(halogen) == 2, "the rationale does not have two of the class's halogen"
+        )
+        for other in halogen_ids:
+            expected = np.where(other == halogen_of_class, 2, 2 if params.decoys else 0)
+            findings.require(
+                findings.nodes(x == other) == expected, "its halogens are not as planned"
+            )
 
+        ring_edge = carbon[source] & carbon[target]
+        in_ring = np.bincount(source[ring_edge], minlength=len(x))
+        findings.require(
+            findings.nodes(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring"
+        )
+        aromatic = columns["edge_attr"] == BONDS.index("aromatic")
+        findings.require(findings.edges(ring_edge & ~aromatic) == 0, "the ring is not aromatic")
+        hydrogen = params.atoms.index("H") if "H" in params.atoms else -1
+        crossing = mask[source] & ~mask[target] & (x[target] != hydrogen)
+        findings.require(
+            findings.edges(crossing) == 1, "the ring is not attached by exactly one bond"
+        )
+        if findings.problems:
+            return findings.problems  # the position needs a ring with two halogens
 
-def generate(params: Params, plan: Plan, seed: int) -> Columns:
-    """Return the planned graphs, grafted on the backgrounds in `plan.raw`."""
-    plan_rows = zip(plan.index.tolist(), plan.label.tolist(), plan.group.tolist(), strict=True)
-    records = [
-        _draw(params, seed, background, *row)
-        for background, row in zip(plan.raw or (), plan_rows, strict=True)
-    ]
-    return pack(records, schema(params), plan.index, plan.split)
+        bearing = np.zeros(len(x), bool)
+        bearing[target[halogen[source]]] = True
+        adjacent = findings.edges(ring_edge & bearing[source] & bearing[target]) > 0
+        # A ring carbon between the two that bear halogens: they are meta to each other.
+        both = np.bincount(source[ring_edge & bearing[target]], minlength=len(x)) == 2
+        between = findings.nodes(both & ~bearing) > 0
+        position = np.where(adjacent, "ortho", np.where(between, "meta", "para"))
+        names = np.array(params.positions)
+        findings.require(
+            position == names[label % len(names)], "the halogens' position is not the label's"
+        )
+        return findings.problems
+
+    def prover(self, sources: Sources) -> Prover:
+        """Return the proof by independent code."""
+        from graphxai_data.generators.dihalo_proof import DiHaloProver
+
+        return DiHaloProver(self.params, sources)
 
 
 def _draw(
-    params: Params, seed: int, background: Background, index: int, label: int, group: int
+    params: DiHaloGenerator.Params,
+    seed: int,
+    background: Background,
+    index: int,
+    label: int,
+    group: int,
 ) -> GraphRecord:
     # The random words of a background decide in turn on the C-H bond; for each position the places
     # on the ring; the decoys; for each class the order of nodes. So matched molecules of the same
@@ -172,7 +238,9 @@ def _draw(
     )
 
 
-def _reason_against(params: Params, molecule: Chem.Mol, background: Background) -> str | None:
+def _reason_against(
+    params: DiHaloGenerator.Params, molecule: Chem.Mol, background: Background
+) -> str | None:
     """Return why a molecule cannot be a background of this recipe, or None."""
     elements = set(_elements(background.smiles))
     if elements & set(HALOGENS):
@@ -200,53 +268,3 @@ def _element(atom: str) -> str:
     """Return the element of an atom as SMILES writes it, such as N for "[nH]"."""
     symbol = _ELEMENT.match(atom)
     return symbol.group(1).capitalize() if symbol else atom
-
-
-def check(params: Params, columns: Columns) -> list[str]:
-    """Return what is wrong with the stored arrays of many graphs."""
-    findings = Findings(columns)
-    mask = columns["node_mask"].astype(bool)
-    x = columns["x"].astype(np.int64)
-    label = columns["y"].astype(np.int64)
-    source, target = global_edges(columns)
-    halogen_ids = np.array([params.atoms.index(h) for h in params.halogens])
-    halogen_of_class = halogen_ids[label // len(params.positions)]
-
-    carbon = mask & (x == params.atoms.index("C"))
-    halogen = mask & (x == halogen_of_class[graph_of_rows(columns["node_ptr"])])
-    findings.require(
-        findings.nodes(mask) == RATIONALE_ATOMS, "the rationale does not have eight atoms"
-    )
-    findings.require(
-        findings.nodes(carbon) == RING_ATOMS, "the rationale does not have six carbons"
-    )
-    findings.require(
-        findings.nodes(halogen) == 2, "the rationale does not have two of the class's halogen"
-    )
-    for other in halogen_ids:
-        expected = np.where(other == halogen_of_class, 2, 2 if params.decoys else 0)
-        findings.require(findings.nodes(x == other) == expected, "its halogens are not as planned")
-
-    ring_edge = carbon[source] & carbon[target]
-    in_ring = np.bincount(source[ring_edge], minlength=len(x))
-    findings.require(findings.nodes(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring")
-    aromatic = columns["edge_attr"] == BONDS.index("aromatic")
-    findings.require(findings.edges(ring_edge & ~aromatic) == 0, "the ring is not aromatic")
-    hydrogen = params.atoms.index("H") if "H" in params.atoms else -1
-    crossing = mask[source] & ~mask[target] & (x[target] != hydrogen)
-    findings.require(findings.edges(crossing) == 1, "the ring is not attached by exactly one bond")
-    if findings.problems:
-        return findings.problems  # the position needs a ring with two halogens
-
-    bearing = np.zeros(len(x), bool)
-    bearing[target[halogen[source]]] = True
-    adjacent = findings.edges(ring_edge & bearing[source] & bearing[target]) > 0
-    # A ring carbon between the two that bear halogens: they are meta to each other.
-    both = np.bincount(source[ring_edge & bearing[target]], minlength=len(x)) == 2
-    between = findings.nodes(both & ~bearing) > 0
-    position = np.where(adjacent, "ortho", np.where(between, "meta", "para"))
-    names = np.array(params.positions)
-    findings.require(
-        position == names[label % len(names)], "the halogens' position is not the label's"
-    )
-    return findings.problems

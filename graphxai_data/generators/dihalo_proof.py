@@ -6,11 +6,12 @@ ring information, and class, mask and background are derived from it.
 
 from collections import Counter
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from rdkit import Chem
 
-from graphxai_data.generators.dihalo import Params
+from graphxai_data.generators.base import Prover, Sources
 from graphxai_data.graphs.record import GraphRecord
 
 _HALOGEN_ON_BENZENE = Chem.MolFromSmarts("[F,Cl,Br,I]-!@c1ccccc1")
@@ -19,12 +20,10 @@ _POSITION = {1: "ortho", 2: "meta", 3: "para"}
 _BOND_ORDER = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
 
 
-class Prover:
+class DiHaloProver(Prover):
     """Checks one molecule after the other, and that no two of them are the same."""
 
-    sample = 10_000
-
-    def __init__(self, params: Params, sources: object = None) -> None:
+    def __init__(self, params: Any, sources: Sources | None = None) -> None:
         self._params = params
         self._graph_of_molecule: dict[str, int] = {}
         self._home_of_background: dict[str, tuple[int, int]] = {}

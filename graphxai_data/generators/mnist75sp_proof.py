@@ -11,8 +11,7 @@ import numpy.typing as npt
 from scipy import ndimage
 from scipy.spatial.distance import cdist
 
-from graphxai_data.files.raw import Source
-from graphxai_data.generators.mnist75sp import Params
+from graphxai_data.generators.base import Prover, Sources
 from graphxai_data.generators.mnist_images import SIDE, read_digits
 from graphxai_data.generators.regions import Slic
 from graphxai_data.graphs.record import GraphRecord
@@ -56,12 +55,10 @@ def _skimage_slic(image: npt.NDArray[np.uint8], slic: Slic, requested: int) -> n
     return labels
 
 
-class Prover:
+class MNIST75spProver(Prover):
     """Makes each graph again from its image, by other libraries."""
 
-    sample = 2_000
-
-    def __init__(self, params: Params, sources: dict[str, Source]) -> None:
+    def __init__(self, params: Any, sources: Sources) -> None:
         self._params = params
         self._images: dict[int, tuple[npt.NDArray[np.uint8], int]] = {}
         for digits in read_digits(sources["mnist"]):

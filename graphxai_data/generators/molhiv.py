@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,10 +20,15 @@ from graphxai_data.errors import InputError
 from graphxai_data.files.numbers import read_numbers
 from graphxai_data.files.raw import Source, has_file, read_member
 from graphxai_data.generators import ogb_files
-from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources, Values
+from graphxai_data.generators.base import BaseParams, Planned, Prover, Rejected, Sources, Values
 from graphxai_data.generators.ogb_files import ATOM_WIDTHS, BOND_WIDTHS
-from graphxai_data.generators.published import PublishedGraphs, RawGraph, rows_to_build, stack
-from graphxai_data.generators.published import check as check
+from graphxai_data.generators.published import (
+    PublishedGenerator,
+    PublishedGraphs,
+    RawGraph,
+    rows_to_build,
+    stack,
+)
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Column, Feature, Plan, Schema
 from graphxai_data.seeds import Draws
@@ -30,33 +36,75 @@ from graphxai_data.seeds import Draws
 CLASSES = 2
 TABLE = "hiv.csv"
 SPLIT_FILES = tuple(f"split/scaffold/{name}.csv" for name in SPLIT_NAMES)
-SOURCES: dict[str, tuple[str, ...]] = {"molhiv": (TABLE, *SPLIT_FILES)}
-OTHER_FILES = {"molhiv": (*ogb_files.FILES, *SPLIT_FILES)}
-GIVEN = True
 
 # A molecule on its way to a worker: its SMILES, and its graph if the files have it.
 RawMolecule = tuple[str, RawGraph | None]
 
 
-@dataclass(frozen=True)
-class Params(BaseParams):
-    """The recipe's numbers."""
+class MolHIVGenerator(PublishedGenerator):
+    """The molecules of ogbg-molhiv."""
 
+    sources: ClassVar = {"molhiv": (TABLE, *SPLIT_FILES)}
+    other_files: ClassVar = {"molhiv": (*ogb_files.FILES, *SPLIT_FILES)}
 
-def schema(params: Params) -> Schema:
-    """OGB's features of atoms and bonds, two classes, no rationale, and the SMILES."""
-    atoms, bonds = Feature.multihot(ATOM_WIDTHS), Feature.multihot(BOND_WIDTHS)
-    return Schema(atoms, bonds, CLASSES, extras=(Column("smiles", "text"),), has_rationale=False)
+    @dataclass(frozen=True)
+    class Params(BaseParams):
+        """The recipe's numbers."""
 
+    params: Params
 
-def class_names(params: Params) -> list[str]:
-    """Return the results of the assay."""
-    return ["inactive", "active"]
+    def schema(self) -> Schema:
+        """OGB's features of atoms and bonds, two classes, no rationale, and the SMILES."""
+        atoms, bonds = Feature.multihot(ATOM_WIDTHS), Feature.multihot(BOND_WIDTHS)
+        return Schema(
+            atoms, bonds, CLASSES, extras=(Column("smiles", "text"),), has_rationale=False
+        )
 
+    def class_names(self) -> list[str]:
+        """Return the results of the assay."""
+        return ["inactive", "active"]
 
-def node_values(params: Params) -> dict[str, list[str] | None]:
-    """Return OGB's nine values of an atom."""
-    return dict(ogb_files.ATOM_VALUES)
+    def node_values(self) -> dict[str, list[str] | None]:
+        """Return OGB's nine values of an atom."""
+        return dict(ogb_files.ATOM_VALUES)
+
+    def plan_from_sources(
+        self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+    ) -> Planned:
+        """Return class, row in the table, and OGB's split of every molecule."""
+        molecules = read_molecules(sources["molhiv"])
+        strata = molecules.label * len(SPLIT_NAMES) + molecules.split
+        rows = rows_to_build(sources["molhiv"], strata, graphs, "molhiv")
+        return molecules.label[rows], rows, molecules.split[rows]
+
+    def read(self, sources: Sources, group: Ints, seed: int) -> tuple[list[RawMolecule], Rejected]:
+        """Return SMILES and graph of each molecule; none is rejected."""
+        molecules = read_molecules(sources["molhiv"])
+        graphs = [None] * len(group) if molecules.graphs is None else molecules.graphs.take(group)
+        smiles = [molecules.smiles[i] for i in group.tolist()]
+        return list(zip(smiles, graphs, strict=True)), {"molhiv": {}}
+
+    def generate(self, plan: Plan, seed: int) -> Columns:
+        """Return the planned molecules: atoms in the order of their SMILES, bonds sorted."""
+        # RDKit takes a while to load and is needed only here.
+        from graphxai_data.generators.ogb_features import molecule_graph
+
+        raw: list[RawMolecule] = list(plan.raw or [])
+        graphs = [
+            molecule_graph(smiles, row) if graph is None else graph
+            for (smiles, graph), row in zip(raw, plan.group.tolist(), strict=True)
+        ]
+        texts = [smiles.encode() for smiles, _ in raw]
+        return stack(plan, graphs) | {
+            "smiles": np.frombuffer(b"".join(texts), np.uint8),
+            "smiles_ptr": pointers([len(text) for text in texts]),
+        }
+
+    def prover(self, sources: Sources) -> Prover:
+        """Return the proof by independent code."""
+        from graphxai_data.generators.molhiv_proof import MolHIVProver
+
+        return MolHIVProver(self.params, sources)
 
 
 @dataclass(frozen=True)
@@ -67,26 +115,6 @@ class Molecules:
     label: Ints
     split: Values
     graphs: PublishedGraphs | None
-
-
-def plan_from_sources(
-    params: Params, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
-) -> Planned:
-    """Return class, row in the table, and OGB's split of every molecule."""
-    molecules = read_molecules(sources["molhiv"])
-    strata = molecules.label * len(SPLIT_NAMES) + molecules.split
-    rows = rows_to_build(sources["molhiv"], strata, graphs, "molhiv")
-    return molecules.label[rows], rows, molecules.split[rows]
-
-
-def read(
-    params: Params, sources: Sources, group: Ints, seed: int
-) -> tuple[list[RawMolecule], Rejected]:
-    """Return SMILES and graph of each molecule; none is rejected."""
-    molecules = read_molecules(sources["molhiv"])
-    graphs = [None] * len(group) if molecules.graphs is None else molecules.graphs.take(group)
-    smiles = [molecules.smiles[i] for i in group.tolist()]
-    return list(zip(smiles, graphs, strict=True)), {"molhiv": {}}
 
 
 @lru_cache(maxsize=1)
@@ -145,20 +173,3 @@ def _splits(path: Path, table: str, count: int) -> Values:
     if not occurs.all():
         raise InputError(f"{path}: row {np.argmin(occurs)} of {table} is in no split")
     return split
-
-
-def generate(params: Params, plan: Plan, seed: int) -> Columns:
-    """Return the planned molecules: atoms in the order of their SMILES, bonds sorted."""
-    # RDKit takes a while to load and is needed only here.
-    from graphxai_data.generators.ogb_features import molecule_graph
-
-    raw: list[RawMolecule] = list(plan.raw or [])
-    graphs = [
-        molecule_graph(smiles, row) if graph is None else graph
-        for (smiles, graph), row in zip(raw, plan.group.tolist(), strict=True)
-    ]
-    texts = [smiles.encode() for smiles, _ in raw]
-    return stack(plan, graphs) | {
-        "smiles": np.frombuffer(b"".join(texts), np.uint8),
-        "smiles_ptr": pointers([len(text) for text in texts]),
-    }

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from graphxai_data.files.raw import Source, has_file, read_member
+from graphxai_data.files.raw import has_file, read_member
+from graphxai_data.generators.base import Prover, Sources
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
 
 
-class Prover:
+class MolHIVProver(Prover):
     """Compares molecules with the rows of the table, and atoms and bonds with the SMILES."""
 
-    sample = 10_000
-
-    def __init__(self, params: Any, sources: dict[str, Source]) -> None:
+    def __init__(self, params: Any, sources: Sources) -> None:
         path = sources["molhiv"].path
         published = has_file(path, "raw/node-feat.csv")
         table = read_member(path, "mapping/mol.csv" if published else "hiv.csv")

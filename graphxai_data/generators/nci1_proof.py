@@ -3,16 +3,15 @@
 from collections import defaultdict
 from typing import Any
 
-from graphxai_data.files.raw import Source, read_member
+from graphxai_data.files.raw import read_member
+from graphxai_data.generators.base import Prover, Sources
 from graphxai_data.graphs.record import GraphRecord
 
 
-class Prover:
+class NCI1Prover(Prover):
     """Compares graphs with the lines of the files."""
 
-    sample = 10_000
-
-    def __init__(self, params: Any, sources: dict[str, Source]) -> None:
+    def __init__(self, params: Any, sources: Sources) -> None:
         def numbers(suffix: str) -> list[list[int]]:
             text = read_member(sources["nci1"].path, f"NCI1_{suffix}.txt").decode().strip()
             return [[int(part) for part in line.split(",")] for line in text.split("\n")]

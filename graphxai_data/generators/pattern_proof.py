@@ -8,16 +8,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from graphxai_data.files.raw import Source
+from graphxai_data.generators.base import Prover, Sources
 from graphxai_data.graphs.record import GraphRecord
 
 
-class Prover:
+class PatternProver(Prover):
     """Compares the nodes of class 1 between graphs of the same pattern."""
 
-    sample = 2_000
-
-    def __init__(self, params: Any, sources: dict[str, Source]) -> None:
+    def __init__(self, params: Any, sources: Sources) -> None:
         self._patterns = params.patterns
         self._seen: dict[int, tuple[int, str]] = {}
 

@@ -2,58 +2,64 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from graphxai_data.errors import InputError
 from graphxai_data.files.toml import Between
-from graphxai_data.generators.base import BaseParams, Planned, Rejected, Sources
-from graphxai_data.generators.pattern import CLASSES
-from graphxai_data.generators.pattern import class_names as class_names
-from graphxai_data.generators.pattern import node_values as node_values
-from graphxai_data.generators.pattern import schema as schema
+from graphxai_data.generators.base import BaseParams, Planned, Prover, Rejected, Sources
+from graphxai_data.generators.pattern import CLASSES, PatternTask
 from graphxai_data.generators.pattern_file import read_lists, tensor_of
-from graphxai_data.generators.published import RawGraph, edge_order, rows_to_build
-from graphxai_data.generators.published import check as check
-from graphxai_data.generators.published import generate as generate
+from graphxai_data.generators.published import (
+    PublishedGenerator,
+    RawGraph,
+    edge_order,
+    rows_to_build,
+)
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.seeds import Draws
 
-SOURCES: dict[str, tuple[str, ...]] = {"pattern": ()}
-GIVEN = True
+
+class PublishedPatternGenerator(PatternTask, PublishedGenerator):
+    """The published graphs of PATTERN."""
+
+    sources: ClassVar = {"pattern": ()}
+
+    @dataclass(frozen=True)
+    class Params(BaseParams):
+        """The recipe's numbers; `kinds` are the values of the node feature."""
+
+        kinds: Annotated[int, Between(1, 256)]
+
+    params: Params
+
+    def plan_from_sources(
+        self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+    ) -> Planned:
+        """Return class (0, since nodes have classes), row in the file, and split of every graph."""
+        sizes = [len(part) for part in read_lists(sources["pattern"])]
+        split = np.repeat(np.arange(len(SPLIT_NAMES), dtype=np.uint8), sizes)
+        strata = split.astype(np.int64)
+        rows = rows_to_build(sources["pattern"], strata, graphs, "pattern-published")
+        return np.zeros(graphs, np.int64), rows, split[rows]
+
+    def read(self, sources: Sources, group: Ints, seed: int) -> tuple[list[RawGraph], Rejected]:
+        """Return features, classes and edges of each graph; none is rejected."""
+        path = sources["pattern"].path
+        stored = [graph for graphs in read_lists(sources["pattern"]) for graph in graphs]
+        graphs = [_graph(self.params, stored[i], f"{path}: graph {i}") for i in group.tolist()]
+        return graphs, {"pattern": {}}
+
+    def prover(self, sources: Sources) -> Prover:
+        """Return the proof by independent code."""
+        from graphxai_data.generators.pattern_published_proof import PublishedPatternProver
+
+        return PublishedPatternProver(self.params, sources)
 
 
-@dataclass(frozen=True)
-class Params(BaseParams):
-    """The recipe's numbers; `kinds` are the values of the node feature."""
-
-    kinds: Annotated[int, Between(1, 256)]
-
-
-def plan_from_sources(
-    params: Params, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
-) -> Planned:
-    """Return class (always 0: nodes have classes), row in the file, and split of every graph."""
-    sizes = [len(part) for part in read_lists(sources["pattern"])]
-    split = np.repeat(np.arange(len(SPLIT_NAMES), dtype=np.uint8), sizes)
-    strata = split.astype(np.int64)
-    rows = rows_to_build(sources["pattern"], strata, graphs, "pattern-published")
-    return np.zeros(graphs, np.int64), rows, split[rows]
-
-
-def read(
-    params: Params, sources: Sources, group: Ints, seed: int
-) -> tuple[list[RawGraph], Rejected]:
-    """Return features, classes and edges of each graph; none is rejected."""
-    path = sources["pattern"].path
-    stored = [graph for graphs in read_lists(sources["pattern"]) for graph in graphs]
-    graphs = [_graph(params, stored[i], f"{path}: graph {i}") for i in group.tolist()]
-    return graphs, {"pattern": {}}
-
-
-def _graph(params: Params, stored: Any, where: str) -> RawGraph:
+def _graph(params: PublishedPatternGenerator.Params, stored: Any, where: str) -> RawGraph:
     """Return one graph of the file, checked."""
     x, label = (tensor_of(stored, key, "biuf", where) for key in ("x", "y"))
     edges = tensor_of(stored, "edge_index", "iu", where)

@@ -2,17 +2,15 @@
 
 from typing import Any
 
-from graphxai_data.files.raw import Source
+from graphxai_data.generators.base import Prover, Sources
 from graphxai_data.generators.pattern_file import read_lists
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
 
 
-class Prover:
+class PublishedPatternProver(Prover):
     """Compares graphs with those of the file."""
 
-    sample = 2_000
-
-    def __init__(self, params: Any, sources: dict[str, Source]) -> None:
+    def __init__(self, params: Any, sources: Sources) -> None:
         self._parts = read_lists(sources["pattern"])
 
     def problems(self, record: GraphRecord) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from graphxai_data.errors import InputError
 from graphxai_data.files.numbers import read_numbers
 from graphxai_data.files.raw import Source
-from graphxai_data.generators.base import Values
+from graphxai_data.generators.base import Generator, Values
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.splits import stratified_order
@@ -99,9 +99,14 @@ def edge_order(edges: Ints, nodes: int, refuse: Callable[[int, str], object]) ->
     return order
 
 
-def generate(params: object, plan: Plan, seed: int) -> Columns:
-    """Return the planned graphs, which are in `plan.raw`."""
-    return stack(plan, plan.raw or [])
+class PublishedGenerator(Generator):
+    """Base of datasets whose graphs were published: `read` returns them as `RawGraph`."""
+
+    is_published = True
+
+    def generate(self, plan: Plan, seed: int) -> Columns:
+        """Return the planned graphs, which are in `plan.raw`."""
+        return stack(plan, plan.raw or [])
 
 
 def stack(plan: Plan, graphs: Sequence[RawGraph]) -> Columns:
@@ -116,8 +121,3 @@ def stack(plan: Plan, graphs: Sequence[RawGraph]) -> Columns:
         if graphs[0][i] is not None:
             columns[name] = np.concatenate([graph[i] for graph in graphs])
     return columns
-
-
-def check(params: object, columns: Columns) -> list[str]:
-    """Return no problems: beyond the invariants of all datasets, the arrays alone tell nothing."""
-    return []

@@ -142,13 +142,23 @@ def _compact(rows: npt.NDArray[Any], column: Column) -> npt.NDArray[Any]:
     return ids if feature.widths else ids.reshape(-1)
 
 
+def names_problem(columns: Columns, schema: Schema) -> str | None:
+    """Return why these arrays are not those of a schema, by their names; None if they are."""
+    names = {column.name for column in schema.columns()} | _pointer_names(schema)
+    if columns.keys() == names:
+        return None
+    return f"arrays {sorted(columns)}, expected {sorted(names)}"
+
+
+def _pointer_names(schema: Schema) -> set[str]:
+    return {column.pointer for column in schema.columns() if column.pointer}
+
+
 def layout_problem(columns: Columns, schema: Schema) -> str | None:
     """Return why these arrays are not a shard of this schema; None if they are."""
-    declared = schema.columns()
-    pointer_names = {column.pointer for column in declared if column.pointer}
-    names = {column.name for column in declared} | pointer_names
-    if columns.keys() != names:
-        return f"arrays {sorted(columns)}, expected {sorted(names)}"
+    if problem := names_problem(columns, schema):
+        return problem
+    declared, pointer_names = schema.columns(), _pointer_names(schema)
     graphs = len(columns["y"])
     for name in sorted(pointer_names):
         ptr = columns[name]

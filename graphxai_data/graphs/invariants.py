@@ -39,7 +39,7 @@ class Findings:
 def wrong_shape(record: GraphRecord, schema: Schema) -> str | None:
     """Return which array of a record has not the type or shape that its schema demands."""
     declared = {column.name: column.expanded for column in schema.columns()}
-    rows = {"node": len(record.x), "edge": record.edge_index.shape[-1]}
+    rows = {"node": len(record.x), "edge": np.shape(record.edge_index)[-1]}
     for name in RECORD_FIELDS:
         array, column = getattr(record, name), declared.get(name)
         if column is None and array is not None:
@@ -86,7 +86,9 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
         if column.feature is not None:
             valid = _valid_rows(columns[column.name], column.feature)
             count = findings.nodes if column.level == "node" else findings.edges
-            findings.require(count(~valid) == 0, f"{column.name} is not valid")
+            dense = column.feature.encoding == "dense"
+            reason = "has a value that is not finite" if dense else "has a class id out of range"
+            findings.require(count(~valid) == 0, f"{column.name} {reason}")
     return findings.problems
 
 

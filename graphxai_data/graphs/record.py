@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.errors import CheckFailedError
+from graphxai_data.errors import CheckFailedError, InputError
 
 # The position of a name is the split id stored in shards.
 SPLIT_NAMES = ("train", "valid", "test")
@@ -141,7 +141,7 @@ class GraphRecord:
         node_mask: [n] bool; the rationale, written by the code that grafted it; None where no
             rationale is known.
         edge_mask: [m] bool; the edges inside the rationale; None where none is known.
-        group: all graphs of a group are in the same split.
+        group: all graphs of a group are in the same split; a build sets it from its plan.
         edge_attr: [m, q] float32, or None.
         node_y: [n] uint8; classes of nodes, or None where graphs have classes.
         meta: the dataset's own fields; of a stored graph also its `graph_id` and `split`.
@@ -152,10 +152,79 @@ class GraphRecord:
     y: int
     node_mask: npt.NDArray[np.bool_] | None
     edge_mask: npt.NDArray[np.bool_] | None
-    group: int
+    group: int = 0
     edge_attr: npt.NDArray[np.float32] | None = None
     node_y: npt.NDArray[np.uint8] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_edges(
+        cls,
+        x: npt.ArrayLike,
+        edges: npt.ArrayLike,
+        y: int,
+        node_mask: npt.ArrayLike | None = None,
+        edge_attr: npt.ArrayLike | None = None,
+        **meta: Any,
+    ) -> "GraphRecord":
+        """Return a graph, given each of its edges once, in any order.
+
+        Args:
+            x: [n, p] features of nodes.
+            edges: [k, 2] pairs of nodes; both directions are added and sorted.
+            y: class of the graph.
+            node_mask: [n] the rationale; the edges inside it become `edge_mask`.
+            edge_attr: [k, q] features of `edges`.
+            meta: the dataset's own fields.
+        """
+        x = np.asarray(x, np.float32)
+        pairs = np.asarray(edges, np.int64).reshape(-1, 2)
+        nodes = len(x)
+        outside = ((pairs < 0) | (pairs >= nodes)).any(axis=1)
+        if outside.any():
+            pair = tuple(pairs[int(np.argmax(outside))].tolist())
+            raise InputError(f"edges: {pair} is not between nodes 0 to {nodes - 1}")
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        _, first, again = np.unique(both @ [nodes, 1], return_index=True, return_inverse=True)
+        edge_index = np.ascontiguousarray(both[first].T)
+        features = None
+        if edge_attr is not None:
+            given = np.asarray(edge_attr, np.float32)
+            if given.ndim != 2 or len(given) != len(pairs):
+                raise InputError(
+                    f"edge_attr: expected [{len(pairs)}, features], got {list(given.shape)}"
+                )
+            doubled = np.concatenate([given, given])
+            features = doubled[first]
+            if not np.array_equal(features[again.reshape(-1)], doubled):
+                raise InputError("edges: one is given twice, with different edge_attr")
+        mask = None if node_mask is None else np.asarray(node_mask, bool)
+        inside = None if mask is None else mask[edge_index[0]] & mask[edge_index[1]]
+        return cls(x, edge_index, y, mask, inside, edge_attr=features, meta=meta)
+
+    def reordered(self, order: npt.NDArray[np.int64], schema: "Schema") -> "GraphRecord":
+        """Return the same graph with its nodes in another order [n]: node order[i] becomes i."""
+        ends = np.argsort(order)[self.edge_index]
+        edge_order = np.argsort(ends[0] * len(order) + ends[1])
+        positions = {"node": order, "edge": edge_order}
+        values: dict[str, Any] = {"edge_index": ends[:, edge_order]}
+        meta = dict(self.meta)
+        for column in schema.columns():
+            if column.level not in positions or column.name == "edge_index":
+                continue
+            if column.name in RECORD_FIELDS:
+                values[column.name] = getattr(self, column.name)[positions[column.level]]
+            else:
+                meta[column.name] = meta[column.name][positions[column.level]]
+        return replace(self, **values, meta=meta)
+
+    def equals(self, other: "GraphRecord") -> bool:
+        """Return whether two graphs are the same, in every field and bit."""
+        if self.meta.keys() != other.meta.keys():
+            return False
+        pairs = [(getattr(self, name), getattr(other, name)) for name in RECORD_FIELDS]
+        pairs += [(self.meta[key], other.meta[key]) for key in self.meta]
+        return all(_same(mine, theirs) for mine, theirs in pairs)
 
     @property
     def rationale(self) -> npt.NDArray[np.bool_]:
@@ -168,6 +237,13 @@ class GraphRecord:
     def num_nodes(self) -> int:
         """Number of nodes, isolated ones included."""
         return len(self.x)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+        return type(one) is type(other) and bool(one == other)
+    same_form = one.dtype == other.dtype and one.shape == other.shape
+    return same_form and one.tobytes() == other.tobytes()
 
 
 RECORD_FIELDS = tuple(entry.name for entry in fields(GraphRecord) if entry.name != "meta")

@@ -30,7 +30,6 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.evaluation.tables import explanation_cells
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.urls import local_path
-from graphxai_data.generators import prover_class
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.progress import Progress, no_progress
@@ -116,8 +115,10 @@ def _verified(folder: Path, manifest: Manifest) -> str:
             f"{words}. Labels were not proven, since the files they come from are not on this "
             "machine."
         )
-    prover = prover_class(manifest.load_recipe().generator)
-    proven = min(manifest.graphs, prover.sample)
+    generator = manifest.load_recipe().generator_object
+    if not generator.has_prover:
+        return f"{words}. Labels were not proven, since the generator has no prover."
+    proven = min(manifest.graphs, generator.proof_sample)
     no_rationale = manifest.statistics["rationale_nodes_mean"] is None
     what = "label" if no_rationale else "label and the rationale"
     count, full = f"{proven:,} graphs", "proves all of them, and generates"
@@ -135,7 +136,7 @@ def _tables(
     """Return the tables and charts of the page, and what its texts are made of."""
     node_level = classes_of_nodes(manifest)
     unit = "nodes" if node_level else "graphs"
-    names = recipe.module.class_names(recipe.params)
+    names = recipe.class_names
     rings = Measurement.load(folder)
     splits = manifest.statistics["class_splits"]
     counts = [[by_split[name] for name in SPLIT_NAMES] for by_split in splits.values()]
@@ -195,11 +196,10 @@ def _meta(
     manifest: Manifest, recipe: Recipe, packer: Packer, explanations: Explained
 ) -> dict[str, Any]:
     """Return the settings of the page's script."""
-    generator = recipe.module
     overview = packer.overview
     models = list(explanations.predicted)
     values: list[dict[str, Any]] = [
-        {"name": name, "of": names} for name, names in generator.node_values(recipe.params).items()
+        {"name": name, "of": names} for name, names in recipe.generator_object.node_values().items()
     ]
     for value, low, high in zip(values, overview.lowest, overview.highest, strict=False):
         value |= {"low": float(low), "high": float(high)}
@@ -212,7 +212,7 @@ def _meta(
         "pixels": segments[0][0] if segments else 0,
         "graphs": len(packer.packed),
         "graphs_words": _packed_words(packer, manifest),
-        "classes": generator.class_names(recipe.params),
+        "classes": recipe.class_names,
         "splits": SPLIT_NAMES,
         "labels": packer.labels,
         "values": values,

@@ -15,7 +15,7 @@ from graphxai_data import BA2Motif
 from graphxai_data.cli import main
 from graphxai_data.evaluation.evaluate import evaluate
 from graphxai_data.explain.variants import select_variants
-from graphxai_data.generators import GENERATORS, generator_module
+from graphxai_data.generators import GENERATORS, generator_class
 from graphxai_data.graphs.columns import USUAL
 from graphxai_data.graphs.summary import Summary
 from graphxai_data.manifest import Manifest, ShardEntry, SourceRecord
@@ -74,7 +74,7 @@ def test_every_key_of_a_generator_is_in_the_reference_and_no_other(name: str) ->
     # These three share a section.
     published = ("nci1", "molhiv", "pattern_published")
     names = published if name in published else (name,)
-    keys = {key for name in names for key in keys_of(generator_module(name).Params)}
+    keys = {key for name in names for key in keys_of(generator_class(name).Params)}
     assert first_cells(section("recipes.md", ", ".join(names))) == keys
 
 
@@ -86,7 +86,7 @@ def test_every_key_of_a_recipe_is_in_the_reference_and_no_other() -> None:
     assert first_cells(section("recipes.md", "rings")) == set(keys_of(Rings))
     for name in GENERATORS:
         assert f"`{name}`" in text
-        for source in generator_module(name).SOURCES:
+        for source in generator_class(name).sources:
             assert f"`{source}`" in (DOCS / "recipes.md").read_text(encoding="utf-8")
 
 
@@ -94,7 +94,7 @@ def test_every_array_of_a_shard_is_in_the_reference() -> None:
     arrays = set(USUAL)
     for path in (CHECKOUT / "recipes").glob("*.toml"):
         recipe = Recipe.load(path)
-        for extra in generator_module(recipe.generator).schema(recipe.params).extras:
+        for extra in recipe.schema.extras:
             arrays |= {extra.name} | ({f"{extra.name}_ptr"} if extra.level == "text" else set())
     text = section("shards.md", "Arrays")
     assert first_cells(text[: text.index("File attributes")]) == arrays

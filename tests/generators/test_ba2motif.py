@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from graphxai_data.building.plan import make_plan
 from graphxai_data.generators import ba2motif
-from graphxai_data.generators.ba2motif import MOTIFS, Params
-from graphxai_data.generators.ba2motif_proof import Prover
+from graphxai_data.generators.ba2motif import MOTIFS, BA2MotifGenerator
+from graphxai_data.generators.ba2motif_proof import BA2MotifProver
 from graphxai_data.graphs.columns import unpack
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import GraphRecord, Plan
@@ -22,8 +22,8 @@ RECIPES = ["ba2motif", "ba2motif-balanced"]
 
 def _records(name: str, graphs: int, seed: int = 0) -> list[GraphRecord]:
     recipe = Recipe.load(name)
-    columns = ba2motif.generate(recipe.params, make_plan(recipe, seed, graphs), seed)
-    return [unpack(columns, ba2motif.schema(recipe.params), i) for i in range(graphs)]
+    columns = recipe.generator_object.generate(make_plan(recipe, seed, graphs), seed)
+    return [unpack(columns, recipe.schema, i) for i in range(graphs)]
 
 
 def _graph(record: GraphRecord) -> nx.Graph:
@@ -61,11 +61,11 @@ def test_networkx_confirms_every_graph(name: str) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_check_and_proof_find_no_problems(name: str) -> None:
     recipe = Recipe.load(name)
-    columns = ba2motif.generate(recipe.params, make_plan(recipe, 3, 60), 3)
-    assert check_columns(columns, ba2motif.schema(recipe.params)) == []
-    assert ba2motif.check(recipe.params, columns) == []
+    columns = recipe.generator_object.generate(make_plan(recipe, 3, 60), 3)
+    assert check_columns(columns, recipe.schema) == []
+    assert recipe.generator_object.check(columns) == []
     for record in _records(name, 60, seed=3):
-        assert Prover(recipe.params).problems(record) == []
+        assert BA2MotifProver(recipe.params).problems(record) == []
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -76,9 +76,9 @@ def test_a_graph_does_not_depend_on_which_others_are_drawn(
 ) -> None:
     recipe = Recipe.load(name)
     plan = make_plan(recipe, 0, 100)
-    schema = ba2motif.schema(recipe.params)
-    whole = ba2motif.generate(recipe.params, plan, 0)
-    part = ba2motif.generate(recipe.params, plan.cut(first, count), 0)
+    schema = recipe.schema
+    whole = recipe.generator_object.generate(plan, 0)
+    part = recipe.generator_object.generate(plan.cut(first, count), 0)
     for i in range(min(count, 100 - first)):
         one, other = unpack(whole, schema, first + i), unpack(part, schema, i)
         np.testing.assert_array_equal(one.x, other.x)
@@ -201,7 +201,7 @@ def _changed(record: GraphRecord, **changes: object) -> GraphRecord:
 
 
 def test_the_proof_notices_a_wrong_label_mask_or_feature() -> None:
-    prover = Prover(Recipe.load("ba2motif").params)
+    prover = BA2MotifProver(Recipe.load("ba2motif").params)
     record = _records("ba2motif", 1)[0]
     assert prover.problems(record) == []
     shifted = np.roll(record.node_mask, 1)
@@ -223,24 +223,24 @@ def test_the_proof_notices_a_wrong_label_mask_or_feature() -> None:
 )
 def test_check_notices_every_wrong_label_and_feature(name: str, array: str, sentence: str) -> None:
     recipe = Recipe.load(name)
-    columns = ba2motif.generate(recipe.params, make_plan(recipe, 0, 8), 0)
+    columns = recipe.generator_object.generate(make_plan(recipe, 0, 8), 0)
     changed = columns[array].copy()
     place = 5 if array == "y" else int(np.flatnonzero(columns["node_mask"])[25])
     changed[place] ^= 1
-    problems = ba2motif.check(recipe.params, columns | {array: changed})
+    problems = recipe.generator_object.check(columns | {array: changed})
     assert problems[0] == f"graph 5: {sentence}"
 
 
 def test_check_notices_a_second_bridge_and_a_moved_mask() -> None:
     recipe = Recipe.load("ba2motif")
-    columns = ba2motif.generate(recipe.params, make_plan(recipe, 0, 2), 0)
-    record = unpack(columns, ba2motif.schema(recipe.params), 0)
+    columns = recipe.generator_object.generate(make_plan(recipe, 0, 2), 0)
+    record = unpack(columns, recipe.schema, 0)
     moved = columns["node_mask"].copy()
     moved[: record.num_nodes] = np.roll(record.node_mask, 1)
-    assert ba2motif.check(recipe.params, columns | {"node_mask": moved})
+    assert recipe.generator_object.check(columns | {"node_mask": moved})
     short = columns["node_mask"].copy()
     short[np.flatnonzero(short)[0]] = False
-    problems = ba2motif.check(recipe.params, columns | {"node_mask": short})
+    problems = recipe.generator_object.check(columns | {"node_mask": short})
     assert problems == ["graph 0: the rationale does not have 5 nodes"]
 
 
@@ -256,10 +256,11 @@ def test_check_notices_a_second_bridge_and_a_moved_mask() -> None:
 def test_every_recipe_of_the_family_gives_valid_graphs(
     minimum: int, above: float, features: str, twins: bool, motifs: list[str], seed: int
 ) -> None:
-    params = Params(9, tuple(motifs[:2]), minimum, minimum + above, features, twins)
-    label, group = ba2motif.plan(params, 9)
+    numbers = (9, tuple(motifs[:2]), minimum, minimum + above, features, twins)
+    generator = BA2MotifGenerator(BA2MotifGenerator.Params(*numbers))
+    label, group = generator.plan(9)
     assert abs(int(label.sum()) - 4.5) <= 1
     plan = Plan(np.arange(9), label, group, np.zeros(9, np.uint8))
-    columns = ba2motif.generate(params, plan, seed)
-    assert check_columns(columns, ba2motif.schema(params)) == []
-    assert ba2motif.check(params, columns) == []
+    columns = generator.generate(plan, seed)
+    assert check_columns(columns, generator.schema()) == []
+    assert generator.check(columns) == []

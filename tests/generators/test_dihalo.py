@@ -18,7 +18,7 @@ from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.generators import dihalo, dihalo_graft
-from graphxai_data.generators.dihalo_proof import Prover
+from graphxai_data.generators.dihalo_proof import DiHaloProver
 from graphxai_data.graphs.columns import unpack
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.record import GraphRecord
@@ -34,12 +34,12 @@ def _columns(name: str, graphs: int, seed: int = 0) -> dict:
     recipe = Recipe.load(name)
     plan = make_plan(recipe, seed, graphs)
     plan, _ = read_sources(plan, recipe, find_sources(recipe), seed)
-    return dihalo.generate(recipe.params, plan, seed)
+    return recipe.generator_object.generate(plan, seed)
 
 
 def _records(name: str, graphs: int, seed: int = 0) -> list[GraphRecord]:
     columns = _columns(name, graphs, seed)
-    schema = dihalo.schema(Recipe.load(name).params)
+    schema = Recipe.load(name).schema
     return [unpack(columns, schema, i) for i in range(graphs)]
 
 
@@ -47,15 +47,15 @@ def _records(name: str, graphs: int, seed: int = 0) -> list[GraphRecord]:
 def test_invariants_and_proof_hold_for_a_seed_that_is_not_the_reference(name: str) -> None:
     recipe = Recipe.load(name)
     columns = _columns(name, 90, seed=5)
-    assert check_columns(columns, dihalo.schema(recipe.params)) == []
-    assert dihalo.check(recipe.params, columns) == []
-    prover = Prover(recipe.params)
+    assert check_columns(columns, recipe.schema) == []
+    assert recipe.generator_object.check(columns) == []
+    prover = DiHaloProver(recipe.params)
     for record in _records(name, 90, seed=5):
         assert prover.problems(record) == []
 
 
 def test_classes_are_halogen_times_position() -> None:
-    assert dihalo.class_names(Recipe.load("dihalo").params) == [
+    assert Recipe.load("dihalo").class_names == [
         "Cl ortho", "Cl meta", "Cl para", "F ortho", "F meta", "F para",
         "Br ortho", "Br meta", "Br para",
     ]  # fmt: skip
@@ -104,12 +104,12 @@ def test_every_place_on_the_ring_is_equally_likely() -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_graph_does_not_depend_on_which_others_are_drawn(name: str) -> None:
     recipe = Recipe.load(name)
-    schema = dihalo.schema(recipe.params)
+    schema = recipe.schema
     plan, _ = read_sources(make_plan(recipe, 0, 40), recipe, find_sources(recipe), 0)
-    whole = dihalo.generate(recipe.params, plan, 0)
-    part = dihalo.generate(recipe.params, plan.cut(17, 5), 0)
+    whole = recipe.generator_object.generate(plan, 0)
+    part = recipe.generator_object.generate(plan.cut(17, 5), 0)
     fewer, _ = read_sources(make_plan(recipe, 0, 22), recipe, find_sources(recipe), 0)
-    again = dihalo.generate(recipe.params, fewer, 0)
+    again = recipe.generator_object.generate(fewer, 0)
     for i in range(5):
         one = unpack(whole, schema, 17 + i)
         for other in (unpack(part, schema, i), unpack(again, schema, 17 + i)):
@@ -177,8 +177,8 @@ def test_features_are_those_that_rdkit_gives() -> None:
             assert str(molecule.GetBondBetweenAtoms(*ends).GetBondType()) == names[kind.argmax()]
 
 
-def _prover() -> Prover:
-    return Prover(Recipe.load("dihalo").params)
+def _prover() -> DiHaloProver:
+    return DiHaloProver(Recipe.load("dihalo").params)
 
 
 def _with_meta(record: GraphRecord, **changes: object) -> GraphRecord:
@@ -231,7 +231,7 @@ def test_the_proof_notices_repetitions_and_leaks() -> None:
     ],
 )
 def test_check_notices_what_is_wrong(name: str, array: str, sentence: str) -> None:
-    params = Recipe.load(name).params
+    recipe = Recipe.load(name)
     columns = _columns(name, 9)
     changed = columns[array].copy()
     if array == "y":
@@ -241,7 +241,7 @@ def test_check_notices_what_is_wrong(name: str, array: str, sentence: str) -> No
     else:
         carbon = np.flatnonzero(columns["node_mask"] & (columns["x"] == 0))[0]
         changed[carbon] = 1 if array == "x" else False
-    problems = dihalo.check(params, columns | {array: changed})
+    problems = recipe.generator_object.check(columns | {array: changed})
     assert any(sentence in problem for problem in problems), problems
 
 
@@ -249,7 +249,7 @@ def test_check_notices_a_wrong_position() -> None:
     columns = _columns("dihalo", 9)
     label = columns["y"].copy()
     label[[0, 1]] = label[[1, 0]]
-    problems = dihalo.check(Recipe.load("dihalo").params, columns | {"y": label})
+    problems = Recipe.load("dihalo").generator_object.check(columns | {"y": label})
     assert problems == ["graph 0 (and 1 more): the halogens' position is not the label's"]
 
 

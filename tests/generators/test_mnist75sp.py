@@ -15,7 +15,7 @@ from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators import mnist75sp
-from graphxai_data.generators.mnist75sp_proof import Prover
+from graphxai_data.generators.mnist75sp_proof import MNIST75spProver
 from graphxai_data.generators.mnist_images import read_digits
 from graphxai_data.graphs.columns import Columns, unpack
 from graphxai_data.graphs.record import GraphRecord, Plan
@@ -35,8 +35,8 @@ def _plan(recipe: Recipe, graphs: int, seed: int = 0) -> Plan:
 
 def _records(name: str, graphs: int = 60) -> tuple[Recipe, list[GraphRecord]]:
     recipe = Recipe.load(name)
-    columns = mnist75sp.generate(recipe.params, _plan(recipe, graphs), 0)
-    schema = mnist75sp.schema(recipe.params)
+    columns = recipe.generator_object.generate(_plan(recipe, graphs), 0)
+    schema = recipe.schema
     return recipe, [unpack(columns, schema, i) for i in range(graphs)]
 
 
@@ -162,7 +162,7 @@ def test_no_bytes_depend_on_shards_workers_or_other_graphs(tmp_path: Path) -> No
     assert len(digests) == 1
     recipe = Recipe.load("mnist75sp-r23")
     plan = _plan(recipe, 90)
-    alone = mnist75sp.generate(recipe.params, plan.cut(40, 1), 0)
+    alone = recipe.generator_object.generate(plan.cut(40, 1), 0)
     shard = ShardReader(tmp_path / "0" / "mnist75sp-r23" / "seed-0" / "shard-00000.h5")
     np.testing.assert_array_equal(alone["segments"][0], shard[40].meta["segments"])
 
@@ -197,7 +197,7 @@ def test_statistics_of_components_are_those_of_networkx() -> None:
 
     recipe = Recipe.load("mnist75sp")
     statistics = Statistics()
-    statistics.update(mnist75sp.generate(recipe.params, _plan(recipe, 20), 0))
+    statistics.update(recipe.generator_object.generate(_plan(recipe, 20), 0))
     graphs = []
     for record in records:
         graph = nx.Graph(record.edge_index.T.tolist())
@@ -211,13 +211,13 @@ def test_statistics_of_components_are_those_of_networkx() -> None:
 
 
 def _tamper(columns: Columns, **changes: np.ndarray) -> list[str]:
-    return mnist75sp.check(Recipe.load("mnist75sp-r23").params, columns | changes)
+    return Recipe.load("mnist75sp-r23").generator_object.check(columns | changes)
 
 
 def test_the_check_finds_what_does_not_follow_from_the_superpixels() -> None:
     recipe = Recipe.load("mnist75sp-r23")
-    columns = mnist75sp.generate(recipe.params, _plan(recipe, 5), 0)
-    assert mnist75sp.check(recipe.params, columns) == []
+    columns = recipe.generator_object.generate(_plan(recipe, 5), 0)
+    assert recipe.generator_object.check(columns) == []
     segments = columns["segments"].copy()
     segments[2, 5, 5] = 200
     assert "graph 2: a pixel belongs to no node" in _tamper(columns, segments=segments)
@@ -244,7 +244,7 @@ def test_the_proof_finds_every_kind_of_error(name: str) -> None:
     record, another = records[0], records[1]
 
     def problems(**changes: object) -> str:
-        prover = Prover(recipe.params, find_sources(recipe))
+        prover = MNIST75spProver(recipe.params, find_sources(recipe))
         meta = {**record.meta, **changes.pop("meta", {})}
         return " ".join(prover.problems(replace(record, meta=meta, **changes)))
 
@@ -258,7 +258,7 @@ def test_the_proof_finds_every_kind_of_error(name: str) -> None:
     assert "the rationale is not" in problems(node_mask=~record.node_mask)
     fewer = record.edge_index[:, 1:]
     assert "the edges are not" in problems(edge_index=fewer)
-    prover = Prover(recipe.params, find_sources(recipe))
+    prover = MNIST75spProver(recipe.params, find_sources(recipe))
     prover.problems(record)
     assert "is in two graphs" in prover.problems(record)[0]
 

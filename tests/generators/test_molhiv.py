@@ -18,7 +18,7 @@ from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS
-from graphxai_data.generators.molhiv_proof import Prover
+from graphxai_data.generators.molhiv_proof import MolHIVProver
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.metrics import roc_auc
 from graphxai_data.training.train import train
@@ -151,7 +151,7 @@ def test_a_graph_that_is_not_the_published_one_is_found(tmp_path: Path) -> None:
     source = written(tmp_path, published_files())
     build("molhiv", root=tmp_path, graphs=30, sources={"molhiv": source}, rings=False)
     shard = ShardReader(tmp_path / "molhiv" / "seed-0" / "shard-00000.h5")
-    prover = Prover(None, {"molhiv": Source("user's file", source, "")})
+    prover = MolHIVProver(None, {"molhiv": Source("user's file", source, "")})
     record = next(r for r in shard if r.num_nodes > 3)
     assert prover.problems(record) == []
     record.x[0, -4:] = 1 - record.x[0, -4:]  # aromatic or not, in a ring or not
@@ -164,7 +164,7 @@ def test_a_wrong_graph_is_found(tmp_path: Path) -> None:
     source = written(tmp_path, files())
     build("molhiv", root=tmp_path, graphs=60, sources={"molhiv": source}, rings=False)
     shard = ShardReader(tmp_path / "molhiv" / "seed-0" / "shard-00000.h5")
-    prover = Prover(None, {"molhiv": Source("user's file", source, "")})
+    prover = MolHIVProver(None, {"molhiv": Source("user's file", source, "")})
     record = shard[0]
     assert prover.problems(record) == []
     record.x[0] = np.roll(record.x[0], 1)

@@ -9,8 +9,8 @@ from graphxai_data import GraphXAIDataset, Pattern, build
 from graphxai_data.building.plan import make_plan
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
-from graphxai_data.generators.pattern import Params, check, generate, schema
-from graphxai_data.generators.pattern_proof import Prover
+from graphxai_data.generators.pattern import PatternGenerator
+from graphxai_data.generators.pattern_proof import PatternProver
 from graphxai_data.graphs.invariants import check_columns
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.recipe import Recipe
@@ -45,7 +45,7 @@ def test_any_number_of_graphs_has_its_splits_in_proportion(graphs: int) -> None:
 def test_sizes_and_edges_are_distributed_as_published() -> None:
     recipe = Recipe.load("pattern")
     plan = make_plan(recipe, 0, 600)
-    columns = generate(recipe.params, plan, 0)
+    columns = recipe.generator_object.generate(plan, 0)
     owner = np.repeat(np.arange(600), np.diff(columns["node_ptr"]))
     source, target = (
         columns["edge_index"]
@@ -72,11 +72,11 @@ def test_a_graph_depends_only_on_its_row_of_the_plan_and_patterns_are_shared(roo
     assert verify(folder, full=True) == []
     recipe = Recipe.load("pattern")
     plan = make_plan(recipe, 0, 280)
-    alone = generate(recipe.params, plan.cut(137, 1), 0)
+    alone = recipe.generator_object.generate(plan.cut(137, 1), 0)
     record = ShardReader(folder / "shard-00001.h5")[37]
     assert np.array_equal(alone["edge_index"], record.edge_index)
     assert np.array_equal(alone["node_y"], record.node_y)
-    prover = Prover(recipe.params, {})
+    prover = PatternProver(recipe.params, {})
     records = [r for p in sorted(folder.glob("shard-*.h5")) for r in ShardReader(p)]
     assert [problem for r in records for problem in prover.problems(r)] == []
     wrong = records[137]
@@ -88,9 +88,9 @@ def test_a_graph_depends_only_on_its_row_of_the_plan_and_patterns_are_shared(roo
 def test_probabilities_of_0_and_1() -> None:
     params = replace(PARAMS, inside=1.0, across=0.0, pattern_inside=1.0, pattern_across=0.0)
     recipe = replace(Recipe.load("pattern"), params=params)
-    columns = generate(params, make_plan(recipe, 0, 10), 0)
-    assert check_columns(columns, schema(params)) == []
-    assert check(params, columns) == []
+    columns = recipe.generator_object.generate(make_plan(recipe, 0, 10), 0)
+    assert check_columns(columns, recipe.schema) == []
+    assert recipe.generator_object.check(columns) == []
     # Blocks and pattern are complete and not joined: degrees are sizes minus one.
     for i in range(10):
         first, last = columns["edge_ptr"][i : i + 2]
@@ -103,11 +103,11 @@ def test_probabilities_of_0_and_1() -> None:
 
 def test_wrong_sizes_are_found() -> None:
     recipe = Recipe.load("pattern")
-    columns = generate(recipe.params, make_plan(recipe, 0, 5), 0)
+    columns = recipe.generator_object.generate(make_plan(recipe, 0, 5), 0)
     none = columns | {"node_y": np.zeros_like(columns["node_y"])}
-    assert "the pattern does not have 5 to 34 nodes" in check(PARAMS, none)[0]
+    assert "the pattern does not have 5 to 34 nodes" in recipe.generator_object.check(none)[0]
     beyond = columns | {"node_y": columns["node_y"] + 1}
-    assert "the class of a node does not exist" in check_columns(beyond, schema(PARAMS))[0]
+    assert "the class of a node does not exist" in check_columns(beyond, recipe.schema)[0]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_wrong_sizes_are_found() -> None:
 )
 def test_impossible_numbers_are_refused(change: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Params(**{**PARAMS.__dict__, **change})
+        PatternGenerator.Params(**{**PARAMS.__dict__, **change})
 
 
 def test_classes_of_nodes_are_loaded_and_learned(root: Path, tmp_path: Path) -> None:

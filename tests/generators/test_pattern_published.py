@@ -13,7 +13,7 @@ from graphxai_data import GraphXAIDataset, build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
-from graphxai_data.generators.pattern_published_proof import Prover
+from graphxai_data.generators.pattern_published_proof import PublishedPatternProver
 from graphxai_data.graphs.shards import ShardReader
 
 Lists = list[list[dict[str, Any]]]
@@ -82,7 +82,7 @@ def test_a_wrong_graph_is_found(tmp_path: Path) -> None:
     source = written(tmp_path, published())
     build("pattern-published", root=tmp_path, graphs=14, sources={"pattern": source}, rings=False)
     record = ShardReader(tmp_path / "pattern-published" / "seed-0" / "shard-00000.h5")[0]
-    prover = Prover(None, {"pattern": Source("user's file", source, "")})
+    prover = PublishedPatternProver(None, {"pattern": Source("user's file", source, "")})
     assert prover.problems(record) == []
     record.x[0] = np.roll(record.x[0], 1)
     assert record.node_y is not None

@@ -63,8 +63,8 @@ def _edges(*pairs: tuple[int, int]) -> dict:
         ({"edge_mask": np.ones(8, bool)}, "edge_mask is not the set of edges inside"),
         ({"y": 2}, "its class does not exist"),
         ({"y": -1}, "its class does not exist"),
-        ({"x": np.full((4, 2), np.nan, np.float32)}, "x is not valid"),
-        ({"x": np.full((4, 2), np.inf, np.float32)}, "x is not valid"),
+        ({"x": np.full((4, 2), np.nan, np.float32)}, "x has a value that is not finite"),
+        ({"x": np.full((4, 2), np.inf, np.float32)}, "x has a value that is not finite"),
     ],
 )
 def test_each_broken_invariant_is_reported(change: dict, problem: str) -> None:
