@@ -227,6 +227,11 @@ def _plan(
 
     A model without explainers, or an explainer without models, is an `InputError`.
     """
+    if not isinstance(dataset, GraphXAIDataset):
+        raise InputError(
+            f"dataset: models are trained on a GraphXAIDataset, got {type(dataset).__name__}; "
+            "`evaluate` scores explainers on other graphs"
+        )
     names = usual_models(dataset) if models is None else models
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     selected, recipe = select_variants(explainers), dataset.manifest.load_recipe()

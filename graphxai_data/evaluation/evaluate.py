@@ -5,24 +5,27 @@ explainer, a function, an array or a file; all of them are measured in the same 
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from torch import nn
+from torch.utils.data import Dataset
+from torch_geometric.data import Data
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import fidelity
+from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
+from graphxai_data.evaluation.parts import Part, recipe_of, select_part
 from graphxai_data.evaluation.score_sources import (
     Explainer,
     Scores,
     Truth,
     resolve,
     scores_of,
-    select_split,
 )
 from graphxai_data.evaluation.timing import times_of
 from graphxai_data.explain.base import check_ready
@@ -40,7 +43,7 @@ Row = dict[str, Any]
 
 
 def evaluate(
-    dataset: GraphXAIDataset,
+    dataset: GraphXAIDataset | Dataset[Any] | Sequence[Data],
     explainers: Mapping[str, Explainer] | Iterable[str],
     model: nn.Module | str | Path | None = None,
     *,
@@ -54,7 +57,8 @@ def evaluate(
     """Score explainers on the graphs of one split.
 
     Args:
-        dataset: a whole dataset, or one split.
+        dataset: a whole dataset, or one split. Or any other PyG dataset or list of graphs that have
+            their ground truth as `node_mask` or `edge_mask`: all of them are evaluated.
         explainers: by the name of their row. Each is an array of the scores of all nodes, a list
             with one array per graph, a `ScoreFile` or its path, the name of a built-in explainer,
             or a function of one graph, `fn(data)` or `fn(model, data)`, that returns [n] scores or
@@ -73,35 +77,37 @@ def evaluate(
         A row per explainer; docs/metrics.md describes the columns.
     """
     progress = progress or no_progress
-    truth = Truth.of(select_split(dataset, split))
+    part = select_part(dataset, split)
+    truth = Truth.of(part)
     if isinstance(model, str | Path):
-        model = load_model(model, dataset, force)
+        if isinstance(part, OtherGraphs):
+            model = load_fitting_model(model, part)
+        else:
+            model = load_model(model, part, force)
     if model is not None:
         check_ready(model)
     elif faithfulness:
         raise InputError("faithfulness is to a model; give one")
     if not isinstance(explainers, Mapping):
-        explainers = _built_in(explainers, model, dataset)
+        explainers = _built_in(explainers, model, part)
     rows: dict[str, Row] = {}
     for name, explainer in explainers.items():
         source = resolve(name, explainer, model)
         scores = scores_of(name, source, truth, model, batch_size, force, progress)
         rows[name] = explanation_metrics(name, scores, truth)
         if timing:
-            rows[name] |= times_of(source, model, truth.part, batch_size)
+            rows[name] |= times_of(source, model, truth, batch_size)
         if faithfulness and model is not None:
             rows[name] |= fidelity(model, truth, scores.nodes, batch_size)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("explainer")
 
 
-def _built_in(
-    names: Iterable[str], model: nn.Module | None, dataset: GraphXAIDataset
-) -> dict[str, str]:
+def _built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict[str, str]:
     """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
     names = [names] if isinstance(names, str) else list(names)
     variants = select_variants(names)
     if "all" in names:
-        recipe = dataset.manifest.load_recipe()
+        recipe = recipe_of(part)
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
         variants = [variant for variant in variants if variant in suitable]
     return {variant.name: variant.name for variant in variants}

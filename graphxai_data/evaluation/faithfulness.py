@@ -16,6 +16,7 @@ from torch_geometric.utils import subgraph
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError, finite_number
+from graphxai_data.evaluation.parts import Part
 from graphxai_data.evaluation.score_sources import Truth
 from graphxai_data.explain.base import check_ready
 from graphxai_data.metrics import Bools, Floats, accuracy, top_rows
@@ -131,10 +132,16 @@ def graph_logits(model: nn.Module, graphs: InMemoryDataset, batch_size: int) -> 
     """Return the logits [g, c] of a model."""
     device = next(model.parameters()).device
     batches = (batch.to(device) for batch in BatchLoader(graphs, batch_size))
-    return torch.cat([model(b.x, b.edge_index, b.edge_attr, b.batch) for b in batches])
+    logits = torch.cat([model(b.x, b.edge_index, b.edge_attr, b.batch) for b in batches])
+    if logits.ndim != 2 or len(logits) != len(graphs):
+        raise InputError(
+            f"model: expected logits [{len(graphs)}, c], a row per graph, got "
+            f"{list(logits.shape)}; faithfulness is measured where graphs have classes"
+        )
+    return logits
 
 
-def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:
+def reduced(part: Part, keep: Bools) -> InMemoryDataset:
     """Return the subgraphs of the nodes to keep [N]; a graph without any keeps its first node."""
     if part.task == "node":
         raise InputError("faithfulness is measured where graphs have classes; here nodes have")
@@ -150,7 +157,6 @@ def reduced(part: GraphXAIDataset, keep: Bools) -> InMemoryDataset:
     nodes, edges = torch.searchsorted(batch, graphs), torch.searchsorted(edge_batch, graphs)
     result = InMemoryDataset()
     result._data = Data(whole.x[mask], edge_index - nodes[edge_batch], edge_attr, whole.y)
-    result.slices = {"x": nodes, "edge_index": edges, "y": graphs}
-    if edge_attr is not None:
-        result.slices["edge_attr"] = edges
+    slices = {"x": nodes, "edge_index": edges, "edge_attr": edges, "y": graphs}
+    result.slices = {key: slices[key] for key in slices if key in result._data}
     return result

@@ -1,7 +1,6 @@
 """Where scores come from: a built-in explainer, a function, an array, or an explanation file."""
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -10,16 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch_geometric.explain import Explanation as PyGExplanation
 
-from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.other_datasets import OtherGraphs
+from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile, is_score_file
+from graphxai_data.explain.functions import node_and_edge_scores, takes_model, without_answers
 from graphxai_data.explain.variants import Variant, kind_of, select_variants
 from graphxai_data.graphs.columns import pointers
-from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.metrics import Bools, Floats, Ints, as_array, checked_scores
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import weights_digest
@@ -33,7 +32,7 @@ Source = Variant | ScoreFile | Callable[[Any], Any] | Sequence[Any] | np.ndarray
 class Truth:
     """Labels and rationales of the graphs that are explained."""
 
-    part: GraphXAIDataset
+    part: Part
     graph_id: Ints  # [g] numbers of the graphs in the dataset
     label: Ints  # [g]
     node_ptr: Ints  # [g+1] where the nodes of each graph begin and end
@@ -42,20 +41,28 @@ class Truth:
     edge_mask: Bools  # [M]
 
     @classmethod
-    def of(cls, part: GraphXAIDataset) -> "Truth":
+    def of(cls, part: Part) -> "Truth":
         """Return the truth about all graphs of a dataset or of a part of it."""
         keys = ("x", "edge_index", "y", "node_mask", "edge_mask", "graph_id")
-        whole = next(iter(BatchLoader(part, len(part), keys=keys)))
+        whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
         edges = np.bincount(whole.batch[whole.edge_index[0]].numpy(), minlength=len(part))
         return cls(
             part,
             whole.graph_id.numpy(),
-            whole.y.numpy(),
+            whole.y.numpy() if "y" in whole else np.zeros(len(part), np.int64),
             whole.ptr.numpy().copy(),
             pointers(edges),
             whole.node_mask.numpy(),
             whole.edge_mask.numpy(),
         )
+
+    def shown(self) -> Iterator[Any]:
+        """Yield a copy of every graph without its rationale, as functions may see it."""
+        for i in range(len(self.part)):
+            if isinstance(self.part, OtherGraphs):
+                yield self.part.shown(i)
+            else:
+                yield without_answers(self.part[i])
 
 
 @dataclass(frozen=True)
@@ -68,31 +75,6 @@ class Scores:
     nodes: Floats  # [N]
     edges: Floats | None = None  # [M]
     properties: dict[str, float] = field(default_factory=dict)
-
-
-def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAIDataset:
-    """Return the graphs of a split; if None, of the one that is loaded, else of "test"."""
-    if not isinstance(dataset, GraphXAIDataset):
-        raise InputError(
-            f"dataset: expected a GraphXAIDataset, got {type(dataset).__name__}; scores of other "
-            "data can be measured with jaccard_at_k and node_auroc"
-        )
-    split = split or dataset.split or "test"
-    if split not in SPLIT_NAMES:
-        raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
-    if dataset.split not in (None, split):
-        raise InputError(f"'{dataset.name}' is loaded with split '{dataset.split}', not '{split}'")
-    if dataset.transform is not None:
-        raise InputError(f"'{dataset.name}' is loaded with a transform; load it without")
-    part = dataset if dataset.split else dataset[dataset.get_idx_split()[split]]
-    if not dataset.has_rationale:
-        raise InputError(
-            f"'{dataset.name}' has no rationale: what its classes come from is unknown, so no "
-            "explanation can be scored on it; `train` measures predictions"
-        )
-    if not len(part):
-        raise InputError(f"'{dataset.name}' has no {split} graphs here; choose another split")
-    return part
 
 
 def resolve(name: str, explainer: Explainer, model: nn.Module | None) -> Source:
@@ -144,7 +126,7 @@ def _variant_for(name: str, model: nn.Module | None) -> Variant:
 def variant_scores(
     variants: Sequence[Variant],
     model: nn.Module | None,
-    part: GraphXAIDataset,
+    part: Part,
     batch_size: int = 64,
     seed: int = 0,
     progress: Progress = no_progress,
@@ -155,7 +137,7 @@ def variant_scores(
     that draw at random.
     """
     first = variants[0]
-    options = first.options_for(part.manifest.load_recipe(), seed)
+    options = first.options_for(recipe_of(part), seed)
     device = "cpu" if model is None else next(model.parameters()).device
     explanations: list[Explanation] = []
     for i, batch in enumerate(BatchLoader(part, batch_size)):
@@ -210,8 +192,8 @@ def _function_scores(
     """Return the scores of a function of one graph."""
     nodes: list[Any] = []
     edges: list[Any] = []
-    for i, data in enumerate(truth.part):
-        node_scores, edge_scores = _split_result(name, run(without_answers(data)))
+    for i, data in enumerate(truth.shown()):
+        node_scores, edge_scores = node_and_edge_scores(run(data), f"'{name}'")
         nodes.append(as_array(node_scores))
         if edge_scores is not None:
             edges.append(as_array(edge_scores))
@@ -222,43 +204,15 @@ def _function_scores(
     )
 
 
-def _split_result(name: str, result: Any) -> tuple[Any, Any]:
-    """Return node scores and edge scores, or None, of what a user's function returned."""
-    if isinstance(result, Explanation):
-        return result.node_scores, result.edge_scores
-    if isinstance(result, PyGExplanation):
-        if result.get("node_mask") is None:
-            raise InputError(f"'{name}' gave a PyG Explanation without a node_mask")
-        return result.node_mask.sum(dim=-1), result.get("edge_mask")
-    return result, None
-
-
 def _function_of_graph(
     name: str, function: Callable[..., Any], model: nn.Module | None
 ) -> Callable[[Any], Any]:
     """Return a user's `fn(data)` or `fn(model, data)` as a function of one graph."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # some built-in functions have no signature
-        return function
-    required = [p for p in parameters if p.default is p.empty]
-    positional = [p for p in required if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if any(p.kind is p.KEYWORD_ONLY for p in required) or len(positional) > 2:
-        raise InputError(f"explainer '{name}': expected fn(data) or fn(model, data), got another")
-    if len(positional) < 2:
+    if not takes_model(function, f"explainer '{name}'"):
         return function
     if model is None:
         raise InputError(f"explainer '{name}' is a function of a model and a graph; give a model")
     return partial(function, model)
-
-
-def without_answers(data: Any) -> Any:
-    """Return a copy of a graph without its rationale, as explainers may see it."""
-    data = data.clone()  # a function that changes its argument must not change the dataset
-    for key in ("node_mask", "edge_mask", "split", "group"):
-        if key in data:
-            del data[key]
-    return data
 
 
 def _concatenate(name: str, arrays: list[Any], ptr: Ints, what: str) -> Floats:
@@ -276,6 +230,11 @@ def file_scores(
     file: ScoreFile, truth: Truth, model: nn.Module | None = None, force: bool = False
 ) -> Scores:
     """Return a file's scores in the order of these graphs; `force` allows another build, model."""
+    if isinstance(truth.part, OtherGraphs):
+        raise InputError(
+            f"scores of '{file.explainer}': an explanation file is for one build, and these graphs "
+            "are of none; give its scores as an array"
+        )
     expected = truth.part.manifest.content_sha256
     if file.content_sha256 != expected and not force:
         raise InputError(

@@ -23,7 +23,8 @@ from graphxai_data.evaluation.faithfulness import (
     retrained_accuracy,
     sparsity_curves,
 )
-from graphxai_data.evaluation.score_sources import Scores, Truth, select_split, variant_scores
+from graphxai_data.evaluation.parts import select_split
+from graphxai_data.evaluation.score_sources import Scores, Truth, variant_scores
 from graphxai_data.evaluation.timing import conditions, time_explainer
 from graphxai_data.explain.files import SUFFIX, ScoreFile
 from graphxai_data.explain.variants import Variant

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
-from graphxai_data.evaluation.score_sources import Source, without_answers
+from graphxai_data.evaluation.parts import Part, recipe_of
+from graphxai_data.evaluation.score_sources import Source, Truth
 from graphxai_data.explain import explain
 from graphxai_data.explain.variants import Variant
 
@@ -28,22 +28,22 @@ def conditions(model: nn.Module | None) -> dict[str, Any]:
 
 
 def times_of(
-    source: Source, model: nn.Module | None, part: GraphXAIDataset, batch_size: int
+    source: Source, model: nn.Module | None, truth: Truth, batch_size: int
 ) -> dict[str, Any]:
     """Return how long an explanation takes; nothing for scores that were computed elsewhere."""
     if isinstance(source, Variant):
-        return time_explainer(source, model, part, batch_size)
+        return time_explainer(source, model, truth.part, batch_size)
     if callable(source):
-        graphs = [without_answers(data) for data in part[:_SINGLE_GRAPHS]]
+        graphs = list(islice(truth.shown(), _SINGLE_GRAPHS))
         return {"ms_per_graph": _median_milliseconds(source, graphs), **conditions(model)}
     return {}
 
 
 def time_explainer(
-    variant: Variant, model: nn.Module | None, part: GraphXAIDataset, batch_size: int = 64
+    variant: Variant, model: nn.Module | None, part: Part, batch_size: int = 64
 ) -> dict[str, Any]:
     """Return milliseconds per graph of a built-in explainer, on the first graphs of a dataset."""
-    options = variant.options_for(part.manifest.load_recipe())
+    options = variant.options_for(recipe_of(part))
     device = torch.device("cpu") if model is None else next(model.parameters()).device
     singles = [data.to(device) for data in part[:_SINGLE_GRAPHS]]
     batches = [b.to(device) for b in islice(BatchLoader(part, batch_size), _BATCHES)]

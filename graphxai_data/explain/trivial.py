@@ -24,12 +24,12 @@ def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
         uniform(rng_for(seed, "explain/random", graph).words(nodes))
         for graph, nodes in zip(inputs.ids.tolist(), sizes, strict=True)
     ]
-    return torch.from_numpy(np.concatenate(draws)).to(inputs.x)
+    return _as_scores(torch.from_numpy(np.concatenate(draws)), inputs)
 
 
 def degree(inputs: Inputs) -> Tensor:
     """Return [n] the number of edges into each node."""
-    return torch.bincount(inputs.edge_index[1], minlength=len(inputs.x)).to(inputs.x)
+    return _as_scores(torch.bincount(inputs.edge_index[1], minlength=len(inputs.x)), inputs)
 
 
 def feature_norm(inputs: Inputs) -> Tensor:
@@ -60,3 +60,9 @@ def halogen_closeness(inputs: Inputs, atoms: Sequence[str]) -> Tensor:
         bond_counts = dijkstra(bonds, unweighted=True, indices=halogens, min_only=True)
         distance = np.minimum(distance, bond_counts)  # infinite where there is no path
     return torch.from_numpy(0.5 * (kind == "C") - distance).to(inputs.x)
+
+
+def _as_scores(values: Tensor, inputs: Inputs) -> Tensor:
+    """Return [n] values in the type of the features, or as floats if features are whole numbers."""
+    dtype = inputs.x.dtype if inputs.x.is_floating_point() else torch.float32
+    return values.to(inputs.x.device, dtype)

@@ -34,10 +34,18 @@ class Variant:
     paper: str = ""  # the row of the paper's table that it may be; the paper does not say which
     generators: tuple[str, ...] = ()  # of the datasets it makes sense for; all if empty
 
-    def options_for(self, recipe: Recipe, seed: int = 0) -> dict[str, Any]:
-        """Return the options for `explain`, with those that depend on dataset and seed."""
+    def options_for(self, recipe: Recipe | None, seed: int = 0) -> dict[str, Any]:
+        """Return the options for `explain`, with those that depend on dataset and seed.
+
+        The recipe is None for graphs that are of no build of ours.
+        """
         options = dict(self.options)
-        if self.method == "halogen-closeness":
+        if recipe is None and self.generators:
+            raise InputError(
+                f"explainer '{self.name}' is for builds of {' and '.join(self.generators)} only; "
+                "these graphs are of no build: leave it out"
+            )
+        if recipe is not None and self.method == "halogen-closeness":
             options["atoms"] = recipe.params.atoms
         if self.method in ("random", "gnn-explainer"):
             options["seed"] = seed
@@ -121,13 +129,16 @@ def kind_of(model: nn.Module | None) -> Kind:
     return "bcos" if dynamic else "relu"
 
 
-def variants_for(model: nn.Module | None, recipe: Recipe) -> list[Variant]:
-    """Return all rows that make sense for a dataset and a model, or for no model."""
+def variants_for(model: nn.Module | None, recipe: Recipe | None) -> list[Variant]:
+    """Return all rows that make sense for a dataset and a model, or for no model.
+
+    The recipe is None for graphs that are of no build of ours.
+    """
     variants = [
         variant
         for variant in VARIANTS
         if variant.kind == kind_of(model)
-        and (not variant.generators or recipe.generator in variant.generators)
+        and (not variant.generators or (recipe and recipe.generator in variant.generators))
     ]
     if not (isinstance(model, BcosGINE) and model.additive):  # edges contribute nothing
         variants = [variant for variant in variants if not variant.options.get("fold_edges")]

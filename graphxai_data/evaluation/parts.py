@@ -1,0 +1,49 @@
+"""The graphs that are evaluated: a split of a build, or graphs that are not of a build."""
+
+from typing import Any
+
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.errors import InputError
+from graphxai_data.evaluation.other_datasets import OtherGraphs, graphs_of
+from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.recipe import Recipe
+
+Part = GraphXAIDataset | OtherGraphs
+
+
+def select_part(dataset: Any, split: str | None = None) -> Part:
+    """Return the graphs of a split of a build, or all graphs of another dataset or of a list."""
+    if isinstance(dataset, GraphXAIDataset):
+        return select_split(dataset, split)
+    graphs = graphs_of(dataset)
+    if split is not None:
+        raise InputError(
+            f"split: these graphs have none that is known, got '{split}'; select the graphs "
+            "yourself, and leave split out"
+        )
+    return OtherGraphs(graphs)
+
+
+def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAIDataset:
+    """Return the graphs of a split; if None, of the one that is loaded, else of "test"."""
+    split = split or dataset.split or "test"
+    if split not in SPLIT_NAMES:
+        raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
+    if dataset.split not in (None, split):
+        raise InputError(f"'{dataset.name}' is loaded with split '{dataset.split}', not '{split}'")
+    if dataset.transform is not None:
+        raise InputError(f"'{dataset.name}' is loaded with a transform; load it without")
+    part = dataset if dataset.split else dataset[dataset.get_idx_split()[split]]
+    if not dataset.has_rationale:
+        raise InputError(
+            f"'{dataset.name}' has no rationale: what its classes come from is unknown, so no "
+            "explanation can be scored on it; `train` measures predictions"
+        )
+    if not len(part):
+        raise InputError(f"'{dataset.name}' has no {split} graphs here; choose another split")
+    return part
+
+
+def recipe_of(part: Part) -> Recipe | None:
+    """Return the recipe of a build; None for graphs of others."""
+    return None if isinstance(part, OtherGraphs) else part.manifest.load_recipe()

@@ -1,0 +1,55 @@
+"""Functions of users as explainers: how they are called, what they see and what they return."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch_geometric.explain import Explanation as PyGExplanation
+
+from graphxai_data.errors import InputError
+from graphxai_data.explain.base import Explanation
+
+_ANSWERS = ("node_mask", "edge_mask", "split", "group")
+
+
+def without_answers(data: Any) -> Any:
+    """Return a copy of a graph or batch without its rationale, as explainers may see it."""
+    data = data.clone()  # a function that changes its argument must not change the dataset
+    for key in _ANSWERS:
+        if key in data:
+            del data[key]
+    return data
+
+
+def takes_model(function: Callable[..., Any], what: str, graphs: str = "data") -> bool:
+    """Return whether a function is one of a model and graphs; else it is one of graphs alone.
+
+    Args:
+        function: of a user.
+        what: its name in messages.
+        graphs: name of its last argument in messages.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some built-in functions have no signature
+        return False
+    required = [p for p in parameters if p.default is p.empty]
+    positional = [p for p in required if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.KEYWORD_ONLY for p in required) or len(positional) > 2:
+        raise InputError(f"{what}: expected fn({graphs}) or fn(model, {graphs}), got another")
+    return len(positional) == 2
+
+
+def node_and_edge_scores(result: Any, what: str) -> tuple[Any, Any]:
+    """Return node scores and edge scores, or None, of what a function returned."""
+    if isinstance(result, Explanation):
+        return result.node_scores, result.edge_scores
+    if isinstance(result, PyGExplanation):
+        nodes = result.get("node_mask")
+        if nodes is None:
+            raise InputError(
+                f"{what} gave a PyG Explanation without a node_mask; make scores of nodes from its "
+                "edge_mask with graphxai_data.explain.nodes_from_edges"
+            )
+        return nodes if nodes.ndim == 1 else nodes.sum(dim=-1), result.get("edge_mask")
+    return result, None
