@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -56,9 +57,9 @@ class PluginRecord:
     package: str
     version: str
 
-    def origin(self, name: str) -> Origin:
-        """Return the plug-in of a generator."""
-        return Origin("generator", name, self.package, self.version)
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w.+!-]*", self.package + self.version, re.ASCII):
+            raise ValueError(f"{self.package!r} {self.version!r} is no package and its version")
 
     @classmethod
     def of(cls, plugin: Origin | None) -> "PluginRecord | None":
@@ -125,6 +126,7 @@ class Manifest:
             raise DamagedError(f"{error}; {_REBUILD}") from None
         try:
             parse_table(Summary, manifest.statistics, str(path), "statistics")
+            manifest._require_plugin(folder)
             recipe = manifest.load_recipe(f"{path}: recipe")
         except GraphXAIDataError as error:
             if manifest.plugin is not None and isinstance(error, PluginError):
@@ -166,30 +168,34 @@ class Manifest:
         return bool(ids == self.recipe.get("sources", {}))
 
     def load_recipe(self, where: str = "recipe") -> Recipe:
-        """Return the recipe that the dataset was built from.
-
-        Raises:
-            PluginError: its generator is of a plug-in that is not here, or here in another version.
-        """
-        if self.plugin is not None:
-            self._require_plugin(self.plugin, where)
+        """Return the recipe that the dataset was built from."""
         return Recipe.from_dict(self.recipe, where)
 
-    def _require_plugin(self, plugin: PluginRecord, where: str) -> None:
+    def _require_plugin(self, folder: str | Path) -> None:
         """Raise a `PluginError` unless the generator's package is here, in whatever version."""
-        name = str(self.recipe.get("generator"))
-        built = f"{where}: built by {plugin.origin(name)}"
-        register = f"call graphxai_data.register('{name}', …) first"
-        missing = f"which is not installed: pip install {plugin.package}"
+        plugin, name = self.plugin, str(self.recipe.get("generator"))
+        if plugin is None:
+            return
+        built = f"{folder}: built by {self.made_by}"
+        register = f"; call graphxai_data.register('{name}', …) first"
+        missing = f", which is not installed: pip install {plugin.package}"
         try:
             here = plugin_origin(name)
         except PluginError as error:
             is_known = name in PLUGINS.names()  # but not unique
-            step = str(error) if is_known else missing if plugin.package else register
-            raise PluginError(f"{built}, {step}") from None
+            step = f"; {error}" if is_known else missing if plugin.package else register
+            raise PluginError(built + step) from None
         if here is None or here.package != plugin.package:
             here_words = "shipped" if here is None else here.words
             raise PluginError(f"{built}; the one of this name here is another ({here_words})")
+
+    @property
+    def made_by(self) -> Origin | None:
+        """The plug-in that made the build; None if its generator is shipped."""
+        if self.plugin is None:
+            return None
+        name = str(self.recipe.get("generator"))
+        return Origin("generator", name, self.plugin.package, self.plugin.version)
 
     @property
     def plugin_difference(self) -> str | None:

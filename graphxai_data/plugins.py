@@ -100,17 +100,17 @@ class Group:
                 modules.setdefault(_package(entry), []).append(entry.module)
         return modules
 
-    def problems(self) -> list[str]:
-        """Return a sentence about each name that a plug-in cannot have."""
-        problems = []
+    def problems(self) -> dict[str, str]:
+        """Return, by name, a sentence about each plug-in that cannot be used."""
+        problems = {}
         for name, entries in _installed(self._group).items():
             if name in self._shipped:
-                problems.append(
+                problems[name] = (
                     f"package {_package(entries[0])} offers {self._what} '{name}', which comes "
                     "with graphxai-data; the package's is ignored"
                 )
             elif len(entries) > 1 or name in self.registered:
-                problems.append(self._conflict(name, entries))
+                problems[name] = self._conflict(name, entries)
         return problems
 
     def origin(self, name: str) -> Origin:
@@ -122,8 +122,10 @@ class Group:
             return Origin(self._what, name, *_package(entries[0]).split(" "))
         if name in self.registered:
             return Origin(self._what, name)
-        known = (*self._shipped, *self.names())
-        raise PluginError(f"unknown {self._what} '{name}'; {nearest(name, known)}")
+        end = nearest(name, (*self._shipped, *self.names()))
+        if end.startswith("known"):
+            end += "; one of a plug-in has to be installed or registered first"
+        raise PluginError(f"unknown {self._what} '{name}'; {end}")
 
     def load(self, name: str) -> Any:
         """Return a plug-in, imported if need be; a `PluginError` if that fails."""

@@ -6,6 +6,8 @@ import random
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -81,11 +83,45 @@ class SharedBuilds:
 
 
 @pytest.fixture(scope="session")
-def builds(tmp_path_factory: pytest.TempPathFactory) -> SharedBuilds:
+def builds(shared_folder: Path) -> SharedBuilds:
     """Builds that many tests read."""
+    return SharedBuilds(shared_folder)
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of pytest-xdist share."""
     base = tmp_path_factory.getbasetemp()
     in_worker = "PYTEST_XDIST_WORKER" in os.environ
-    return SharedBuilds((base.parent if in_worker else base) / "shared")
+    return (base.parent if in_worker else base) / "shared"
+
+
+@pytest.fixture(scope="session")
+def wheel(shared_folder: Path) -> Path:
+    """The wheel of this checkout, built once."""
+    folder = shared_folder / "wheel"
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(shared_folder / "wheel.lock"):
+        if not list(folder.glob("*.whl")):
+            command = [sys.executable, "-m", "build", "--wheel", "--no-isolation"]
+            subprocess.run([*command, "-o", folder, CHECKOUT], check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def fresh_environment(folder: Path, wheel: Path) -> Path:
+    """Return the Python of a new virtual environment with the wheel.
+
+    Only the dependencies of the outer environment are visible: a .pth file adds a folder to the
+    path without running that folder's own .pth files, such as that of an editable install.
+    """
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--no-deps", "--no-index", wheel]
+    subprocess.run(install, check=True, capture_output=True)
+    (site,) = folder.glob("lib/*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
 
 
 @pytest.fixture(scope="session")

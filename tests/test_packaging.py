@@ -3,8 +3,6 @@
 import json
 import re
 import subprocess
-import sys
-import sysconfig
 import tomllib
 import venv
 import zipfile
@@ -18,18 +16,9 @@ from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.rings.modes import FEATURE_FREE
 from graphxai_data.rings.verdict import RIVALS, Measurement
 from graphxai_data.sources import registry
-from tests.conftest import offline_names
+from tests.conftest import fresh_environment, offline_names
 
 CHECKOUT = Path(__file__).parent.parent
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
-    subprocess.run([*command, CHECKOUT], check=True, capture_output=True)
-    (path,) = folder.glob("*.whl")
-    return path
 
 
 def test_the_wheel_ships_recipes_data_and_models_but_no_builds(wheel: Path) -> None:
@@ -52,20 +41,12 @@ def test_the_installed_wheel_lists_and_builds_from_another_folder(
     wheel: Path, tmp_path: Path
 ) -> None:
     environment = tmp_path / "venv"
-    venv.create(environment, with_pip=True)
-    python = environment / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--no-deps", "--no-index", wheel]
-    subprocess.run(install, check=True, capture_output=True)
-    # Only the dependencies of the outer environment are visible: a .pth file adds a folder to the
-    # path without running that folder's own .pth files, such as that of an editable install.
-    (site,) = environment.glob("lib/*/site-packages")
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-
+    python = fresh_environment(environment, wheel)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     where = "import graphxai_data, sys; print(graphxai_data.__file__)"
     printed = subprocess.run([python, "-c", where], cwd=elsewhere, capture_output=True, text=True)
-    assert printed.stdout.startswith(str(site)), printed.stderr
+    assert printed.stdout.startswith(str(environment)), printed.stderr
 
     command = environment / "bin" / "graphxai-data"
     listed = subprocess.run(

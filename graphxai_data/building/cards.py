@@ -54,6 +54,7 @@ def data_card(
                 ["content SHA-256", f"`{manifest.content_sha256}`"],
                 ["recipe SHA-256", f"`{manifest.recipe_sha256}`"],
                 ["shard schema", str(manifest.schema_version)],
+                *([["made by", str(manifest.made_by)]] if manifest.made_by else []),
                 *([name, version] for name, version in manifest.versions.items()),
             ],
         ),

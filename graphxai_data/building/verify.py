@@ -58,9 +58,10 @@ def verify(
     except DamagedError as error:
         return [str(error)]
     problems = _problems(folder, manifest, full, sources)
-    # Files may be whole, and only the plug-in another one.
     if problems and (difference := manifest.plugin_difference):
-        problems = [f"{problem}; {difference}" for problem in problems]
+        # The files may be whole, and only the plug-in another one.
+        more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
+        return [f"{folder}: {difference}; found with this one: {problems[0]}{more}"]
     return problems
 
 

@@ -58,6 +58,8 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
     from graphxai_data.graphs.record import SPLIT_NAMES
 
     click.echo(f"{manifest.dataset}, seed {manifest.seed}: {manifest.graphs:,} graphs in {name}")
+    if manifest.made_by:
+        click.echo(f"made by {manifest.made_by}")
     print_table(("statistic", "this build", "expected", "tolerance"), statistics_rows(manifest))
     rows = class_rows(manifest)
     largest = max(int(row[-1]) for row in rows)

@@ -20,6 +20,8 @@ from graphxai_data.files.urls import shown
 def verify(folder: str | Path, full: bool, sources: dict[str, str], as_json: bool) -> None:
     """Check a build: files, digests, invariants, labels and masks."""
     from graphxai_data.building.verify import verify as run_verify
+    from graphxai_data.manifest import Manifest
+    from graphxai_data.remote import opened
 
     problems = run_verify(folder, full=full, sources=sources)
     name = shown(folder)
@@ -28,7 +30,12 @@ def verify(folder: str | Path, full: bool, sources: dict[str, str], as_json: boo
     elif problems:
         click.echo("\n".join(problems))
     else:
-        click.echo(f"{name}: whole" + (", every graph proven and reproduced" if full else ""))
+        with opened(folder) as (path, _):
+            proven = Manifest.load(path).load_recipe().generator_object.has_prover
+        done = "proven and reproduced" if proven else "reproduced"
+        click.echo(f"{name}: whole" + (f", every graph {done}" if full else ""))
+        if not proven:
+            click.echo("labels and masks are not proven: the generator has no prover", err=True)
     if problems:
         plural = "" if len(problems) == 1 else "s"
         click.echo(f"Error: {name}: {len(problems)} problem{plural} found", err=True)

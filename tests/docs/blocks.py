@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,8 +75,16 @@ def parse_blocks(text: str) -> list[Block]:
     return blocks
 
 
-def run_blocks(blocks: list[Block], folder: Path) -> list[str]:
-    """Run the blocks of a page in a folder, in one process; return the problem, if there is one."""
+def run_blocks(
+    blocks: list[Block],
+    folder: Path,
+    python: Path = Path(sys.executable),
+    settings: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Run the blocks of a page in a folder, in one process; return the problem, if there is one.
+
+    `python` is that of the virtual environment to use, `settings` are added to the environment.
+    """
     steps = [vars(block) for block in blocks if block.kind != "not run"]
     environment = {
         key: value
@@ -85,14 +94,15 @@ def run_blocks(blocks: list[Block], folder: Path) -> list[str]:
     environment |= {
         # Use the package of this checkout, and the commands of this virtual environment.
         "PYTHONPATH": str(CHECKOUT),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
         "MPLBACKEND": "Agg",
         "OMP_NUM_THREADS": "1",
         "PYTHONIOENCODING": "utf-8",
         "COLUMNS": "200",
+        **(settings or {}),
     }
     result = subprocess.run(
-        [sys.executable, _DRIVER], input=json.dumps(steps), cwd=folder, env=environment,
+        [python, _DRIVER], input=json.dumps(steps), cwd=folder, env=environment,
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     if result.returncode:

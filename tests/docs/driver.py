@@ -69,7 +69,9 @@ def main() -> None:
     for block in json.load(sys.stdin):
         try:
             if block["kind"] == "file":
-                Path(block["note"]).write_text(block["text"], encoding="utf-8")
+                path = Path(block["note"])
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block["text"], encoding="utf-8")
             elif block["kind"] == "output":
                 if differences := _differences(block["text"], printed):
                     raise RuntimeError(f"the page shows something else:\n{differences}")
