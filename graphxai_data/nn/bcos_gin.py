@@ -87,38 +87,42 @@ class BcosGINE(BcosGIN):
         kind = _Additive if self.additive else _Multiplicative
         self.edges = nn.ModuleList(kind(self.edge_features, width) for width in self.widths[:-1])
 
+    def message(self, layer: int, h_j: Tensor, edge_attr: Tensor | None) -> Tensor:
+        """Return [m, …] h_j + W e_ji, or h_j · (1 + W e_ji)."""
+        edges = cast(_Additive | _Multiplicative, self.edges[layer])
+        return edges.message(h_j, cast(Tensor, edge_attr))
+
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it."""
-        states: Tensor = self.edges[layer](h, self.own_weight(layer), edges)
+        if not self.additive:
+            return self.sum_messages(layer, h, edges)
+        # Σ_j (h_j + W e_ji) = Σ_j h_j + W Σ_j e_ji: edges are summed while narrow.
+        features = edges.sum_at_targets(edges.weigh(cast(Tensor, edges.attr)))
+        states: Tensor = super().aggregate(layer, h, edges) + self.edges[layer](features)
         return states
 
 
 class _Additive(nn.Linear):
-    """c h_i + Σ_j (h_j + W e_ji) = c h_i + Σ_j h_j + W Σ_j e_ji: edges are summed while narrow."""
+    """Messages h_j + W e_ji."""
 
     def __init__(self, edge_features: int, width: int) -> None:
         super().__init__(edge_features, width, bias=False)
 
-    def forward(  # type: ignore[override]
-        self, h: Tensor, own_weight: float, edges: Edges
-    ) -> Tensor:
-        features = edges.weigh(cast(Tensor, edges.attr))
-        states = edges.sum_with_neighbours(h, own_weight)
-        return states + super().forward(edges.sum_at_targets(features))
+    def message(self, h_j: Tensor, edge_attr: Tensor) -> Tensor:
+        messages: Tensor = h_j + self(edge_attr)
+        return messages
 
 
 class _Multiplicative(DynamicLinear):
-    """c h_i + Σ_j h_j · (1 + W e_ji)."""
+    """Messages h_j · (1 + W e_ji)."""
 
     def __init__(self, edge_features: int, width: int) -> None:
         super().__init__()
         self.linear = nn.Linear(edge_features, width, bias=False)
 
-    def forward(self, h: Tensor, own_weight: float, edges: Edges) -> Tensor:
-        weights = 1 + self.linear(edges.attr)
-        if self.hold_weights:
-            weights = weights.detach()
-        return own_weight * h + edges.sum_at_targets(edges.at_sources(h) * edges.weigh(weights))
+    def message(self, h_j: Tensor, edge_attr: Tensor) -> Tensor:
+        weights: Tensor = 1 + self.linear(edge_attr)
+        return h_j * (weights.detach() if self.hold_weights else weights)
 
 
 def bcos_layers(widths: Sequence[int], config: BcosGINConfig) -> nn.Sequential:

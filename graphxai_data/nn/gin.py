@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.nn.config import GINConfig, GINEConfig, NetworkConfig
+from graphxai_data.nn.conv import BlindConv, Conv
 from graphxai_data.nn.sums import Edges, sum_per_graph
 
 
@@ -86,8 +87,12 @@ def _signature(config: type[NetworkConfig]) -> inspect.Signature:
 
 
 class GraphNetwork(GraphModel):
-    """A graph isomorphism network: subclasses make `updates` and `readout`."""
+    """A graph isomorphism network: subclasses make `updates` and `readout`.
 
+    `convs` are its layers as PyG's explainers look for them; they have no weights.
+    """
+
+    conv_class: ClassVar[type[Conv]] = Conv
     config: GINConfig
     updates: nn.ModuleList
     readout: nn.Module
@@ -98,6 +103,13 @@ class GraphNetwork(GraphModel):
         self.edge_features = self.config.edge_features
         self.widths = [self.in_features] + [self.config.hidden] * self.config.layers
         self.dropout = nn.Dropout(self.config.dropout)
+        self.convs = self.new_convs()
+
+    def new_convs(self, *, attended: bool = False) -> nn.ModuleList:
+        """Return layers of message passing for one run over the edges."""
+        return nn.ModuleList(
+            self.conv_class(width, attended=attended) for width in self.widths[:-1]
+        )
 
     def logits(
         self, x: Tensor, edges: Edges, batch: Tensor | None = None, batch_size: int | None = None
@@ -105,20 +117,32 @@ class GraphNetwork(GraphModel):
         """Return the readout of all nodes, pooled."""
         return self.pool(self.readout(self.states(x, edges)), batch, batch_size)
 
-    def states(self, x: Tensor, edges: Edges) -> Tensor:
-        """Return the states [n, hidden] of all nodes after the last update."""
+    def states(self, x: Tensor, edges: Edges, convs: nn.ModuleList | None = None) -> Tensor:
+        """Return the states [n, hidden] of all nodes after the last update.
+
+        A second run over the edges in the same forward pass needs `convs` of its own.
+        """
         self._check_shapes(x, edges)
         h = x
-        for layer, update in enumerate(self.updates):
-            h = self.dropout(update(self.aggregate(layer, h, edges)))
+        for layer, conv in enumerate(self.convs if convs is None else convs):
+            h = self.dropout(conv(h, edges, self, layer))
         return h
+
+    def message(self, layer: int, h_j: Tensor, edge_attr: Tensor | None) -> Tensor:
+        """Return [m, …] the messages of edges, for the states [m, …] of their sources: these."""
+        return h_j
 
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it.
 
-        Here the message of an edge is the state of its source.
+        Where messages are not the states of sources, it has to be overridden with `message`.
         """
         return edges.sum_with_neighbours(h, self.own_weight(layer))
+
+    def sum_messages(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
+        """Return what `aggregate` returns, from the messages of all edges."""
+        messages = self.message(layer, edges.at_sources(h), edges.attr)
+        return self.own_weight(layer) * h + edges.sum_at_targets(edges.weigh(messages))
 
     def own_weight(self, layer: int) -> Tensor | float:
         """Return 1 + ε, the factor of a node's own state."""
@@ -182,14 +206,19 @@ class GINE(GIN):
         super().__init__(*size, **options)
         self.edges = nn.ModuleList(nn.Linear(self.edge_features, w) for w in self.widths[:-1])
 
+    def message(self, layer: int, h_j: Tensor, edge_attr: Tensor | None) -> Tensor:
+        """Return [m, …] ReLU(h_j + W e_ji)."""
+        return torch.relu(h_j + self.edges[layer](edge_attr))
+
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return [n, …] (1 + ε) h_i + Σ_j ReLU(h_j + W e_ji)."""
-        messages = torch.relu(edges.at_sources(h) + self.edges[layer](edges.attr))
-        return self.own_weight(layer) * h + edges.sum_at_targets(edges.weigh(messages))
+        return self.sum_messages(layer, h, edges)
 
 
 class DeepSets(GIN):
     """GIN that sees no edges: what the features alone give. Arguments as for `GIN`."""
+
+    conv_class: ClassVar[type[Conv]] = BlindConv
 
     def forward(
         self,

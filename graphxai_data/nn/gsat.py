@@ -5,12 +5,13 @@ that attention is computed from; a second one multiplies every message by the at
 In the method's reference implementation they are the same network.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from graphxai_data.nn.config import GSATConfig
+from graphxai_data.nn.conv import Conv
 from graphxai_data.nn.gin import GIN, GINE, GraphModel, relu_layers
 from graphxai_data.nn.sums import Edges
 
@@ -46,7 +47,11 @@ class GSAT(GraphModel):
         config = self.config
         hidden, half = config.hidden, max(1, config.hidden // 2)
         self.backbone = _backbone(config)
+        self.backbone.convs = self.backbone.new_convs(attended=True)
         self.encoder = _backbone(config) if config.own_encoder else None
+        # The backbone runs twice if it is the encoder as well. PyG counts layers to know how far a
+        # node sees, and GraphMask stores the messages of each.
+        self.convs = None if config.own_encoder else self.backbone.new_convs()
         self.classifier = nn.Sequential(
             nn.Linear(hidden, half),
             nn.ReLU(),
@@ -72,7 +77,9 @@ class GSAT(GraphModel):
         if self.training:
             noise = torch.logit(torch.rand_like(scores), eps=_NOISE_EPSILON)
             noisy = (scores + noise) / self.temperature
-        attention = both_ways(torch.sigmoid(noisy), edges.index, len(x))
+        first = cast(Conv, self.backbone.convs[0])
+        mask = first.edge_mask(len(edges)) if first.observed else None
+        attention = both_ways(torch.sigmoid(noisy), edges.index, len(x), mask)
         weight = attention if edges.weight is None else attention * edges.weight
         h = self.backbone.states(x, edges.with_weight(weight))
         pooled = self.backbone.pool(h, batch, batch_size)
@@ -98,7 +105,7 @@ class GSAT(GraphModel):
 
     def _scores(self, x: Tensor, edges: Edges) -> Tensor:
         """Return [m] the logit of the attention of every edge."""
-        h = (self.encoder or self.backbone).states(x, edges)
+        h = (self.encoder or self.backbone).states(x, edges, self.convs)
         parts = [edges.at_sources(h), edges.at_targets(h)]
         if self.backbone.edge_features and edges.attr is not None:
             parts.append(edges.attr)
@@ -116,12 +123,19 @@ def _backbone(config: GSATConfig) -> GIN:
     return backbone
 
 
-def both_ways(values: Tensor, edge_index: Tensor, nodes: int) -> Tensor:
-    """Return [m] the mean of an edge's value and that of the reverse edge, where there is one."""
+def both_ways(values: Tensor, edge_index: Tensor, nodes: int, mask: Tensor | None = None) -> Tensor:
+    """Return [m] the mean of an edge's value and that of the reverse edge, where there is one.
+
+    The share of a reverse edge is half its mask [m]: one with mask 0 counts as absent.
+    """
     key = edge_index[0] * nodes + edge_index[1]
     reverse_key = edge_index[1] * nodes + edge_index[0]
     order = torch.argsort(key, stable=True)
     position = torch.searchsorted(key[order], reverse_key).clamp_max(max(len(key) - 1, 0))
     partner = order[position]
     has_reverse = key[partner] == reverse_key
-    return torch.where(has_reverse, (values + values.index_select(0, partner)) / 2, values)
+    of_partner = values.index_select(0, partner)
+    if mask is None:
+        return torch.where(has_reverse, (values + of_partner) / 2, values)
+    share = has_reverse * mask.index_select(0, partner) / 2
+    return values + share * (of_partner - values)
