@@ -49,8 +49,14 @@ _COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_
     "explainers",
     multiple=True,
     default=("all",),
-    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows. "
-    "Can be repeated.",
+    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows; or "
+    "the name of a plug-in, which 'all' leaves out. Can be repeated.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="A further column: the name of a plug-in. Can be repeated.",
 )
 @click.option("--seeds", default="0-4", help="Seeds of the trainings, as 0-4 or 0,2.")
 @config_option
@@ -125,8 +131,9 @@ def evaluate(
         _refuse_with("--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes",
                      "engine", "jobs")  # fmt: skip
         model = _model_folder(models, seed_numbers, out, dataset.name) if models else None
-        frame = _evaluate_files(dataset, files, model, options["split"], options["force"])
-        _print_frame(frame.reset_index(), "explainer", as_csv, as_json)
+        kept = {key: options[key] for key in ("split", "force", "metrics")}
+        frame = _evaluate_files(dataset, files, model, **kept)
+        _print_frame(frame.reset_index(), "explainer", options["metrics"], as_csv, as_json)
         return
     with progress_bar("Comparing explainers", "steps", SECONDS_BETWEEN_LINES) as progress:
         if sweep is not None:
@@ -138,7 +145,7 @@ def evaluate(
                 dataset, models[0], key, values, seed_numbers, out, config,
                 explainer=explainers[0], progress=progress, **options,
             )  # fmt: skip
-            _print_frame(frame, key, as_csv, as_json)
+            _print_frame(frame, key, options["metrics"], as_csv, as_json)
             return
         comparison = compare(
             dataset, models or None, explainers, seed_numbers, out, config,
@@ -152,15 +159,18 @@ def evaluate(
         f"{dataset.name}, {comparison.split} graphs; mean ± standard deviation over seeds {seeds}; "
         f"milliseconds on {conditions['device']}, threads: {conditions['threads']}"
     )
-    print_table(tables.HEADERS, tables.table_rows(comparison), wrap=False)
+    print_table(tables.headers(comparison), tables.table_rows(comparison), wrap=False)
     if options["faithfulness"]:
         print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(comparison), wrap=False)
 
 
 def _evaluate_files(
-    dataset: "GraphXAIDataset", paths: tuple[Path, ...], model: Path | None, split: str, force: bool
+    dataset: "GraphXAIDataset", paths: tuple[Path, ...], model: Path | None, **options: Any
 ) -> "pd.DataFrame":
-    """Return the rows of explanation files, followed by floor and ceiling."""
+    """Return the rows of explanation files, followed by floor and ceiling.
+
+    `options` are those of `graphxai_data.evaluate`.
+    """
     from graphxai_data.evaluation.evaluate import evaluate as run_evaluate
     from graphxai_data.explain.files import ScoreFile
     from graphxai_data.explain.variants import variants_for
@@ -171,7 +181,7 @@ def _evaluate_files(
         file = ScoreFile.load(path)
         is_taken = file.explainer in floor or file.explainer in files
         files[f"{file.explainer} ({path})" if is_taken else file.explainer] = file
-    return run_evaluate(dataset, files | floor, model, split=split, force=force)
+    return run_evaluate(dataset, files | floor, model, **options)
 
 
 def _model_folder(models: tuple[str, ...], seeds: list[int], out: Path, dataset: str) -> Path:
@@ -196,7 +206,9 @@ def _refuse_with(option: str, *names: str) -> None:
             )
 
 
-def _print_frame(frame: "pd.DataFrame", by: str, as_csv: bool, as_json: bool) -> None:
+def _print_frame(
+    frame: "pd.DataFrame", by: str, metrics: tuple[str, ...], as_csv: bool, as_json: bool
+) -> None:
     """Print a table: mean and deviation over the rows that have the same value of `by`."""
     from graphxai_data.metrics import mean_and_deviation, plus_minus
 
@@ -206,7 +218,7 @@ def _print_frame(frame: "pd.DataFrame", by: str, as_csv: bool, as_json: bool) ->
     if as_json:
         click.echo(json.dumps(json.loads(frame.to_json(orient="records")), indent=2))
         return
-    columns = [column for column in _COLUMNS if column in frame]
+    columns = [column for column in dict.fromkeys((*_COLUMNS, *metrics)) if column in frame]
     rows = []
     for value, group in frame.groupby(by, sort=False)[columns]:
         cells = (plus_minus(*mean_and_deviation(group[column])) for column in columns)

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError, known_name, whole_number
 from graphxai_data.evaluation.evaluate import Row
-from graphxai_data.evaluation.study import ModelTask, Options, Study, without_nan
+from graphxai_data.evaluation.own_metrics import check_names
+from graphxai_data.evaluation.saved_rows import without_nan
+from graphxai_data.evaluation.study import ModelTask, Options, Study
 from graphxai_data.evaluation.workers import run_tasks
 from graphxai_data.explain.variants import VARIANTS, Variant, select_variants, variants_for
 from graphxai_data.files.disk import explained_disk_errors
@@ -47,6 +49,7 @@ class Comparison:
     conditions: dict[str, Any]  # device, threads and versions; times have their own in the rows
     rows: list[Row]  # one per model, explainer and seed
     curves: dict[str, dict[str, list[float]]]  # of fidelity, by "model/explainer/seed"
+    metrics: dict[str, str] = field(default_factory=dict)  # columns of plug-ins: package, version
 
     def frame(self) -> pd.DataFrame:
         """Return the rows as a table."""
@@ -106,6 +109,7 @@ def compare(
     save_scores: Path | None = None,
     engine: str = "serial",
     jobs: int | None = None,
+    metrics: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare explainers on the graphs of one split, over models of several seeds.
@@ -114,7 +118,7 @@ def compare(
         dataset: with all splits.
         models: names in the zoo; B-cos, its ReLU twin and GSAT if None. Models that are not
             trained yet in `out` are trained.
-        explainers: names of rows, or "all".
+        explainers: names of rows, or "all"; plug-ins by their names.
         seeds: of the trainings, and of explainers that draw at random.
         out: folder of all trainings.
         configuration: of the trainings.
@@ -128,10 +132,13 @@ def compare(
         engine: "serial" is this process; "processes", "dask" or the address of a Dask scheduler:
             each model is trained and measured on a worker, with the same result except times.
         jobs: worker processes, all cores by default.
+        metrics: names of plug-ins, each for a column.
         progress: called with the steps done, all steps, and what is being done.
     """
     progress = progress or no_progress
-    options = Options(split, timing, faithfulness, device, force, save_scores, engine, jobs)
+    options = Options(
+        split, timing, faithfulness, device, force, save_scores, engine, jobs, check_names(metrics)
+    )
     seeds = check_seeds(seeds)
     plan, floor = _plan(dataset, models, explainers, configuration, changes, faithfulness)
     tasks = [
@@ -151,8 +158,10 @@ def compare(
     devices = {measurement.device for measurement in measurements} or {device_of(device).type}
     conditions = {"device": ", ".join(sorted(devices)), **run_conditions()}
     curves = {key: curve for m in measurements for key, curve in m.curves.items()}
-    digest = dataset.manifest.content_sha256
-    return Comparison(dataset.name, digest, split, conditions, sorted(rows, key=_sort_key), curves)
+    return Comparison(
+        dataset.name, dataset.manifest.content_sha256, split, conditions,
+        sorted(rows, key=_sort_key), curves, {metric.name: metric.by for metric in study.metrics},
+    )  # fmt: skip
 
 
 def run_conditions() -> dict[str, Any]:
@@ -180,7 +189,7 @@ def sweep(
     """Measure accuracy and explanations over the values of one setting, such as B.
 
     Each value is trained in a folder of its own, `<out>/<key>-<value>`. Other arguments, among them
-    `split`, `device`, `force`, `engine` and `jobs`, are those of `compare`.
+    `split`, `device`, `force`, `engine`, `jobs` and `metrics`, are those of `compare`.
 
     Returns:
         A row per value and seed.
@@ -189,6 +198,8 @@ def sweep(
     if len(select_variants(explainer)) != 1:
         names = ", ".join(variant.name for variant in select_variants(explainer))
         raise InputError(f"explainer: expected one row, got '{explainer}', which is {names}")
+    if key in check_names(options.get("metrics", ())):
+        raise InputError(f"metric '{key}': the setting has a column of this name; choose another")
     values = list(dict.fromkeys(values))  # 1 and 1.0 are the same value
     settings = [{**(changes or {}), key: value} for value in values]
     for setting in settings:  # refuse a bad value before anything is trained
@@ -235,7 +246,8 @@ def _plan(
     names = usual_models(dataset) if models is None else models
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     selected, recipe = select_variants(explainers), dataset.manifest.load_recipe()
-    floor = [v for v in variants_for(None, recipe) if v in selected]
+    rows = [*VARIANTS, *(variant for variant in selected if variant.origin)]
+    floor = [v for v in variants_for(None, recipe, rows) if v in selected]
     plan = {}
     for name in names:
         known_name("model", name, MODELS)
@@ -244,7 +256,7 @@ def _plan(
         with torch.device("meta"):  # no weights: only the model's kind is needed
             model = make_model(name, settings.architecture, **shape)
         check_evidence_cost(model, name, settings.training.evidence_cost)
-        plan[name] = [v for v in variants_for(model, recipe) if v in selected]
+        plan[name] = [v for v in variants_for(model, recipe, rows) if v in selected]
         # Faithfulness depends on the model, also that of floor and ceiling.
         plan[name] += floor if faithfulness else []
     possible = [variant for variants in plan.values() for variant in variants] + floor

@@ -19,6 +19,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import fidelity
 from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
+from graphxai_data.evaluation.own_metrics import MetricFunction, metric_means, select_metrics
 from graphxai_data.evaluation.parts import Part, recipe_of, select_part
 from graphxai_data.evaluation.score_sources import (
     Explainer,
@@ -51,6 +52,7 @@ def evaluate(
     batch_size: int = 64,
     timing: bool = False,
     faithfulness: bool = False,
+    metrics: Mapping[str, MetricFunction] | Iterable[str] | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
@@ -63,13 +65,16 @@ def evaluate(
             with one array per graph, a `ScoreFile` or its path, the name of a built-in explainer,
             or a function of one graph, `fn(data)` or `fn(model, data)`, that returns [n] scores or
             an `Explanation`, ours or PyG's. Functions do not see the masks. Or just names of
-            built-in explainers; "all" is those that suit the model and the dataset.
+            built-in explainers or plug-ins; "all" is the built-in ones that suit the model and the
+            dataset.
         model: to be explained, or its name or folder; None for explainers that need no model.
         split: whose graphs; if None those that are loaded, and "test" of a whole dataset.
         batch_size: graphs per batch of the built-in explainers.
         timing: also measure how long an explanation takes; not for arrays and files.
         faithfulness: also measure what the model predicts without the highest-scored nodes, and
             from them alone.
+        metrics: further columns: names of plug-ins, or functions `fn(scores, mask)` of one graph,
+            NumPy arrays [n] of floats and bools, by the name of their column.
         force: accept a model or a file that was made with another build of the dataset.
         progress: called with the number of graphs that an explainer has done, and of all graphs.
 
@@ -77,6 +82,7 @@ def evaluate(
         A row per explainer; docs/metrics.md describes the columns.
     """
     progress = progress or no_progress
+    own_metrics = select_metrics(metrics)
     part = select_part(dataset, split)
     truth = Truth.of(part)
     if isinstance(model, str | Path):
@@ -95,6 +101,7 @@ def evaluate(
         source = resolve(name, explainer, model)
         scores = scores_of(name, source, truth, model, batch_size, force, progress)
         rows[name] = explanation_metrics(name, scores, truth)
+        rows[name] |= metric_means(own_metrics, name, scores, truth)
         if timing:
             rows[name] |= times_of(source, model, truth, batch_size)
         if faithfulness and model is not None:
@@ -109,7 +116,7 @@ def _built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict
     if "all" in names:
         recipe = recipe_of(part)
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
-        variants = [variant for variant in variants if variant in suitable]
+        variants = [variant for variant in variants if variant in suitable or variant.origin]
     return {variant.name: variant.name for variant in variants}
 
 

@@ -44,7 +44,7 @@ class OtherGraphs(InMemoryDataset):  # type: ignore[misc]
         fields = [_fields(graph, f"graph {i}") for i, graph in enumerate(self.given)]
         _check_alike(fields)
         labels, ids = _whole_numbers(self.given, "y"), _whole_numbers(self.given, "graph_id")
-        if ids is None or min(ids) < 0:
+        if ids is None or not 0 <= min(ids) <= max(ids) < 2**32:  # what random draws can take
             ids = list(range(len(fields)))
         for key, values in (("y", labels), ("graph_id", ids)):
             for graph_fields, value in zip(fields, values or (), strict=bool(values)):

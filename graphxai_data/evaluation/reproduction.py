@@ -11,7 +11,7 @@ from graphxai_data.building.cards import markdown_table
 from graphxai_data.evaluation.comparison import paper_predictions, paper_sweep, summarise
 from graphxai_data.evaluation.evaluate import Row
 from graphxai_data.evaluation.paper_figures import SCORES
-from graphxai_data.evaluation.study import without_nan
+from graphxai_data.evaluation.saved_rows import without_nan
 from graphxai_data.evaluation.tables import number, with_deviation
 from graphxai_data.metrics import mean_and_deviation
 

@@ -3,9 +3,6 @@
 Results are saved next to the model, in `evaluation.json`, so that nothing is measured twice.
 """
 
-import json
-import logging
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +11,6 @@ from typing import Any
 
 from torch import nn
 
-from graphxai_data import __version__
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.evaluation.evaluate import Row, explanation_metrics
 from graphxai_data.evaluation.faithfulness import (
@@ -23,17 +19,16 @@ from graphxai_data.evaluation.faithfulness import (
     retrained_accuracy,
     sparsity_curves,
 )
+from graphxai_data.evaluation.own_metrics import metric_means, select_metrics
 from graphxai_data.evaluation.parts import select_split
+from graphxai_data.evaluation.saved_rows import SavedRows
 from graphxai_data.evaluation.score_sources import Scores, Truth, variant_scores
 from graphxai_data.evaluation.timing import conditions, time_explainer
 from graphxai_data.explain.files import SUFFIX, ScoreFile
 from graphxai_data.explain.variants import Variant
-from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import Card
 from graphxai_data.training.train import device_of, run_folder, train
-
-log = logging.getLogger(__name__)
 
 RESULTS = "evaluation.json"
 _TIMES = ("ms_", "timed_")
@@ -52,6 +47,7 @@ class Options:
     save_scores: Path | None
     engine: str
     jobs: int | None
+    metrics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +90,7 @@ class Study:
         self.dataset, self.options = dataset, options
         self.part = select_split(dataset, options.split)
         self.truth = Truth.of(self.part)
+        self.metrics = select_metrics(options.metrics)
 
     def run(self, task: ModelTask, progress: Progress = no_progress) -> Measurement:
         """Train the model of a task, or load it, and measure what is not saved yet.
@@ -119,7 +116,7 @@ class Study:
 
             self._measure_missing(saved, group, model, card, report)
             for variant in group:
-                row = self._asked_for(saved.rows[variant.name])
+                row = self._asked_for(saved.row(variant))
                 if "curves" in row:
                     curves[f"{task.model}/{variant.name}/{task.seed}"] = row.pop("curves")
                 keys = ("accuracy", "f1") if variant.kind != "none" else ()
@@ -132,26 +129,28 @@ class Study:
         rows = []
         for variant in variants:
             scores = variant_scores([variant], None, self.part, seed=seed)[variant.name]
+            plugin = {} if variant.origin is None else {"plugin": variant.origin.words}
             metrics = explanation_metrics(variant.name, scores, self.truth)
+            own = metric_means(self.metrics, variant.name, scores, self.truth)
             times = time_explainer(variant, None, self.part) if self.options.timing else {}
-            rows.append(_identity("-", variant, seed) | metrics | times)
+            rows.append(_identity("-", variant, seed) | plugin | metrics | times | own)
             self._save_scores(scores, variant, "", f"none-{seed}")
         return rows
 
     def _measure_missing(
         self,
-        saved: "SavedRows",
+        saved: SavedRows,
         group: list[Variant],
         model: nn.Module,
         card: Card,
         progress: Progress,
     ) -> None:
         """Complete the saved rows of the explainers that are read from one run."""
-        rows, options = [saved.rows.setdefault(v.name, {}) for v in group], self.options
+        rows, options = [saved.row(variant) for variant in group], self.options
         times = conditions(model).items()
         timed = not options.timing or all(times <= row.items() for row in rows)
         faithful = not options.faithfulness or all("retrained_accuracy" in row for row in rows)
-        scored = faithful and not options.save_scores and all("jaccard" in row for row in rows)
+        scored = faithful and not options.save_scores and all(map(self._is_scored, rows))
         if timed and scored:
             return
         progress(0, len(self.part), "")
@@ -164,6 +163,7 @@ class Study:
             for variant, row in zip(group, rows, strict=True):
                 own = scores[variant.name]
                 row |= explanation_metrics(variant.name, own, self.truth)
+                self._add_metrics(row, variant, own)
                 if options.faithfulness:
                     row |= fidelity(model, self.truth, own.nodes)
                 self._save_scores(own, variant, card.weights_sha256, f"{card.model}-{card.seed}")
@@ -171,7 +171,20 @@ class Study:
             training = variant_scores(group, model, self._training.part, seed=card.seed)
             for variant, row in zip(group, rows, strict=True):
                 row |= self._retrain(model, card, training[variant.name], scores[variant.name])
-        saved.write({variant.name: saved.rows[variant.name] for variant in group})
+        saved.write({v.name: row for v, row in zip(group, rows, strict=True)})
+
+    def _add_metrics(self, row: Row, variant: Variant, scores: Scores) -> None:
+        """Add the columns of plug-ins to a row that is saved."""
+        means = metric_means(self.metrics, variant.name, scores, self.truth)
+        for metric in self.metrics:
+            column = {"value": means[metric.name], "by": metric.by}
+            row["metrics"] = row.get("metrics", {}) | {metric.name: column}
+
+    def _is_scored(self, row: Row) -> bool:
+        """Return whether a saved row has all metrics, those of plug-ins by their version of now."""
+        known = row.get("metrics", {})
+        own = all(known.get(metric.name, {}).get("by") == metric.by for metric in self.metrics)
+        return "jaccard" in row and own
 
     def _retrain(self, model: nn.Module, card: Card, training: Scores, scores: Scores) -> Row:
         """Return the accuracy after retraining without the highest-scored nodes, and curves."""
@@ -191,7 +204,9 @@ class Study:
         left_out = (() if self.options.timing else _TIMES) + (
             () if self.options.faithfulness else _FAITHFULNESS
         )
-        return {key: value for key, value in row.items() if not key.startswith(left_out)}
+        asked = {key: value for key, value in row.items() if not key.startswith(left_out)}
+        saved = asked.pop("metrics", {})
+        return asked | {metric.name: saved[metric.name]["value"] for metric in self.metrics}
 
     def _save_scores(self, scores: Scores, variant: Variant, model_sha256: str, place: str) -> None:
         if self.options.save_scores is None:
@@ -219,61 +234,3 @@ def group_by_run(variants: Sequence[Variant]) -> list[list[Variant]]:
     for variant in variants:
         groups.setdefault(f"{variant.method} {sorted(variant.options.items())}", []).append(variant)
     return list(groups.values())
-
-
-class SavedRows:
-    """The rows in a model's `evaluation.json`, for one split; none if weights or data differ.
-
-    With `force` no row is known, and what is written replaces rows instead of adding to them.
-    """
-
-    def __init__(
-        self, path: Path, dataset: GraphXAIDataset, card: Card, split: str, force: bool
-    ) -> None:
-        self._path, self._split, self._force = path, split, force
-        self._identity = {
-            "content_sha256": dataset.manifest.content_sha256,
-            "weights_sha256": card.weights_sha256,
-            "graphxai_data": __version__,
-        }
-        self.rows: dict[str, Row] = {} if force else self._read().get(split, {})
-
-    def write(self, rows: dict[str, Row]) -> None:
-        """Write these rows, and keep what other processes have written meanwhile."""
-        with (
-            explained_disk_errors(self._path.parent, "--out", "what is measured already"),
-            folder_lock(self._path, wait=True),
-        ):
-            splits = self._read()
-            on_disk = splits.setdefault(self._split, {})
-            for name, row in rows.items():
-                on_disk[name] = row if self._force else on_disk.get(name, {}) | row
-            content = without_nan({"of": self._identity, "splits": splits})
-            write_atomically(self._path, json.dumps(content, indent=2).encode())
-
-    def _read(self) -> dict[str, dict[str, Row]]:
-        if not self._path.is_file():
-            return {}
-        try:
-            content = json.loads(self._path.read_text(encoding="utf-8"))
-            if content["of"] != self._identity:
-                return {}
-            return {
-                split: {
-                    name: {k: math.nan if v is None else v for k, v in row.items()}
-                    for name, row in rows.items()
-                }
-                for split, rows in content["splits"].items()
-            }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("%s: damaged (%s); measured again", self._path, error)
-            return {}
-
-
-def without_nan(value: Any) -> Any:
-    """Return the same value with None, null in JSON, instead of numbers that are not finite."""
-    if isinstance(value, dict):
-        return {key: without_nan(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [without_nan(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

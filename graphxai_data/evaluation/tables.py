@@ -15,6 +15,11 @@ FAITHFULNESS_HEADERS = (
 )  # fmt: skip
 
 
+def headers(comparison: Comparison) -> tuple[str, ...]:
+    """Return the headers of `table_rows`: the last ones are metrics of plug-ins."""
+    return (*HEADERS, *comparison.metrics)
+
+
 def table_rows(comparison: Comparison) -> list[list[str]]:
     """Return a row per explainer and model: mean ± standard deviation over seeds."""
     return [
@@ -24,6 +29,7 @@ def table_rows(comparison: Comparison) -> list[list[str]]:
             number(row.get("ms_per_graph_batched")),
             with_deviation(row, "accuracy"),
             with_deviation(row, "f1"),
+            *(with_deviation(row, metric) for metric in comparison.metrics),
         ]
         for row in comparison.summary()
     ]

@@ -4,6 +4,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,8 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.evaluation.score_sources import Source, Truth
 from graphxai_data.explain import explain
+from graphxai_data.explain.functions import without_answers
+from graphxai_data.explain.plugins import guarded, plugin_batch, plugin_function
 from graphxai_data.explain.variants import Variant
 
 _SINGLE_GRAPHS, _BATCHES = 20, 8
@@ -35,49 +38,68 @@ def times_of(
         return time_explainer(source, model, truth.part, batch_size)
     if callable(source):
         graphs = list(islice(truth.shown(), _SINGLE_GRAPHS))
-        return {"ms_per_graph": _median_milliseconds(source, graphs), **conditions(model)}
+        time_per_graph = _median_milliseconds(source, graphs, without_answers)
+        return {"ms_per_graph": time_per_graph, **conditions(model)}
     return {}
 
 
 def time_explainer(
     variant: Variant, model: nn.Module | None, part: Part, batch_size: int = 64
 ) -> dict[str, Any]:
-    """Return milliseconds per graph of a built-in explainer, on the first graphs of a dataset."""
+    """Return milliseconds per graph of an explainer, on the first graphs of a dataset."""
     options = variant.options_for(recipe_of(part))
     device = torch.device("cpu") if model is None else next(model.parameters()).device
     singles = [data.to(device) for data in part[:_SINGLE_GRAPHS]]
     batches = [b.to(device) for b in islice(BatchLoader(part, batch_size), _BATCHES)]
 
-    def run(data: Any) -> None:
-        explain(model, data, method=variant.method, **options)
-
     def forward(data: Any) -> None:
         with torch.no_grad():
             model(data.x, data.edge_index, data.edge_attr, data.batch)  # type: ignore[misc]
 
+    run: Callable[[Any], Any]
+    prepare: Callable[[Any], Any]
+    if variant.origin is None:
+        run, prepare = partial(explain, model, method=variant.method, **options), _unchanged
+    else:  # its function alone: not our checks of the result, nor the forward pass for its logit
+        run, prepare = plugin_function(variant, model, options), plugin_batch
+    with guarded(variant, options):
+        per_graph, batched = (
+            _median_milliseconds(run, items, prepare) for items in (singles, batches)
+        )
     return {
-        "ms_per_graph": _median_milliseconds(run, singles),
-        "ms_per_graph_batched": _median_milliseconds(run, batches),
-        "ms_forward_batched": _median_milliseconds(forward, batches) if model else math.nan,
+        "ms_per_graph": per_graph,
+        "ms_per_graph_batched": batched,
+        "ms_forward_batched": _median_milliseconds(forward, batches, _unchanged)
+        if model
+        else math.nan,
         **conditions(model),
     }
 
 
-def _median_milliseconds(run: Callable[[Any], Any], items: Sequence[Any]) -> float:
-    """Return the median time per graph of `run` on graphs or batches."""
-    run(items[0])  # warm-up: some things are compiled or allocated at first use
+def _median_milliseconds(
+    run: Callable[[Any], Any],
+    items: Sequence[Any],
+    prepare: Callable[[Any], Any],
+) -> float:
+    """Return the median time per graph of `run` on graphs or batches; `prepare` is not timed."""
+    run(prepare(items[0]))  # warm-up: some things are compiled or allocated at first use
     times = []
     begin = time.perf_counter()
     for item in items:
         graphs = getattr(item, "num_graphs", 1)
+        prepared = prepare(item)
         _synchronise()
         start = time.perf_counter()
-        run(item)
+        run(prepared)
         _synchronise()
         times.append((time.perf_counter() - start) * 1000 / graphs)
         if len(times) >= _FEWEST and time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
     return statistics.median(times)
+
+
+def _unchanged(item: Any) -> Any:
+    return item
 
 
 def _synchronise() -> None:

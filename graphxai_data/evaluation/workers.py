@@ -19,8 +19,11 @@ import torch
 from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError, InputError
+from graphxai_data.evaluation.own_metrics import METRICS
 from graphxai_data.evaluation.study import Measurement, ModelTask, Options, Study
+from graphxai_data.explain.variants import EXPLAINERS
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
+from graphxai_data.plugins import Origin
 from graphxai_data.progress import Progress
 
 # Training seeds torch's global generator, so a worker with several threads trains one at a time.
@@ -69,6 +72,7 @@ def _run_on_workers(study: Study, tasks: Sequence[ModelTask]) -> Iterator[Worker
             content_sha256=dataset.manifest.content_sha256,
             threads=torch.get_num_threads(),
             torch_version=torch.__version__,
+            plugins=_plugins(study, tasks),
         )
         sent = ((task, files_in(task.folder(dataset))) for task in tasks)
         parts = "the models that are measured already"
@@ -91,16 +95,20 @@ def run_on_worker(
     content_sha256: str,
     threads: int,
     torch_version: str,
+    plugins: Sequence[Origin] = (),
 ) -> WorkerResult:
     """Run a task in a temporary folder that begins with the files `sent` along with it.
 
-    `data` is the folder or URL of the build. Results depend on the number of `threads`.
+    `data` is the folder or URL of the build. Results depend on the number of `threads`, and on the
+    versions of all `plugins`.
     """
     if torch.__version__ != torch_version:
         raise InputError(
             f"a worker has torch {torch.__version__} (here {torch_version}); install the same "
             "versions everywhere"
         )
+    for origin in plugins:
+        _check_plugin(origin)
     original, files = sent
     with _ONE_AT_A_TIME, _threads(threads), tempfile.TemporaryDirectory() as scratch:
         dataset, scores = _dataset(data, content_sha256), Path(scratch) / "scores"
@@ -118,6 +126,23 @@ def run_on_worker(
             message = str(error).replace(str(task.out), str(original.out))
             raise type(error)(message) from None
         return WorkerResult(original, measurement, files_in(folder), files_in(scores))
+
+
+def _plugins(study: Study, tasks: Sequence[ModelTask]) -> list[Origin]:
+    """Return where the explainers and metrics of other packages come from, each once."""
+    origins = [variant.origin for task in tasks for variant in task.variants]
+    origins += [metric.origin for metric in study.metrics]
+    return list(dict.fromkeys(origin for origin in origins if origin is not None))
+
+
+def _check_plugin(expected: Origin) -> None:
+    """Raise an `InputError` unless this worker has a plug-in in the same version."""
+    group = METRICS if expected.what == "metric" else EXPLAINERS
+    found = group.origin(expected.name).words if expected.name in group.names() else "nothing"
+    if found != expected.words:
+        raise InputError(
+            f"{expected}: a worker has {found} instead; install the same packages everywhere"
+        )
 
 
 def files_in(folder: Path) -> Files:

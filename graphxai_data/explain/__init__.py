@@ -17,6 +17,7 @@ from graphxai_data.explain.base import ROWS, RULES, Explanation, Inputs, Row, no
 from graphxai_data.explain.bcos import BcosExplainer, all_contribution_maps, contribution_map
 from graphxai_data.explain.gnn_explainer import gnn_explainer
 from graphxai_data.explain.gradients import input_x_gradient, integrated_gradients, saliency
+from graphxai_data.explain.plugins import plugin_explanation
 from graphxai_data.explain.trivial import (
     degree,
     feature_norm,
@@ -24,6 +25,7 @@ from graphxai_data.explain.trivial import (
     intensity,
     random_scores,
 )
+from graphxai_data.explain.variants import EXPLAINERS
 
 __all__ = [
     "METHODS",
@@ -72,15 +74,19 @@ def explain(
         data: a PyG `Data`, or a `Batch` of many, which are explained at once.
         target: the class to explain, one for all graphs or [g] one per graph; if None, the
             predicted class.
-        method: one of `METHODS`.
+        method: one of `METHODS`, or the name of a plug-in.
         row: "logit" of the target, or "contrast", its difference to the mean of the other logits.
         node: the node whose output is explained, for node-level models; then `data` is one graph.
         options: of the method, such as `fold_edges` (bcos), `steps`, `absolute`
-            (integrated-gradients), `epochs`, `edge_to_node`, `seed` (gnn-explainer).
+            (integrated-gradients), `epochs`, `edge_to_node`, `seed` (gnn-explainer), or arguments
+            of a plug-in's function.
     """
     name = str(method).replace("_", "-")
     if name not in METHODS:
-        raise InputError(f"unknown method '{method}'; {nearest(name, METHODS)}")
+        if method in EXPLAINERS.names():
+            return plugin_explanation(method, model, data, target, row, node, options)
+        known = (*METHODS, *EXPLAINERS.names())
+        raise InputError(f"unknown method '{method}'; {nearest(name, known)}")
     inputs = Inputs.of(data, node)
     if model is not None:
         inputs.check_fits(model)

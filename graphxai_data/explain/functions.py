@@ -1,6 +1,7 @@
 """Functions of users as explainers: how they are called, what they see and what they return."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.errors import InputError
 from graphxai_data.explain.base import Explanation
+from graphxai_data.plugins import Group, Origin
 
 _ANSWERS = ("node_mask", "edge_mask", "split", "group")
 
@@ -53,3 +55,26 @@ def node_and_edge_scores(result: Any, what: str) -> tuple[Any, Any]:
             )
         return nodes if nodes.ndim == 1 else nodes.sum(dim=-1), result.get("edge_mask")
     return result, None
+
+
+def load_function(group: Group, name: str, expected: str) -> tuple[Callable[..., Any], Origin]:
+    """Return the function that a plug-in is, and its origin.
+
+    Args:
+        group: of the plug-ins.
+        name: of the plug-in; tables and files have it.
+        expected: what it should be, for the message if it is no function.
+    """
+    origin = group.origin(name)
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise InputError(f"{origin}: expected a name of letters, digits, '-' and '_'; rename it")
+    function = group.load(name)
+    if not callable(function):
+        raise InputError(f"{origin}: expected {expected}, got {type(function).__name__}")
+    return function, origin
+
+
+def first_line(function: Callable[..., Any], otherwise: str) -> str:
+    """Return the first line of a function's documentation, without its full stop."""
+    lines = (inspect.getdoc(function) or "").splitlines()
+    return lines[0].rstrip(".") if lines else otherwise

@@ -12,13 +12,16 @@ from torch import nn
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.explain.base import RULES, Rule
+from graphxai_data.explain.functions import first_line, load_function, takes_model
 from graphxai_data.nn.bcos import DynamicLinear
 from graphxai_data.nn.bcos_gin import BcosGINE
 from graphxai_data.nn.gin import DeepSets
 from graphxai_data.nn.gsat import GSAT
+from graphxai_data.plugins import Group, Origin
 from graphxai_data.recipe import Recipe
 
-Kind = Literal["bcos", "relu", "gsat", "none"]
+# Of the models that an explainer is for: "any" for plug-ins, "none" if it looks at no model.
+Kind = Literal["bcos", "relu", "gsat", "any", "none"]
 
 
 @dataclass(frozen=True)
@@ -27,12 +30,13 @@ class Variant:
 
     name: str
     method: str
-    kind: Kind  # of the models it is for; "none" for methods that look at no model
+    kind: Kind
     what: str
     options: Mapping[str, Any] = field(default_factory=dict)
     rule: Rule | None = None  # how edge scores become node scores
     paper: str = ""  # the row of the paper's table that it may be; the paper does not say which
     generators: tuple[str, ...] = ()  # of the datasets it makes sense for; all if empty
+    origin: Origin | None = None  # of a plug-in; None if it is ours
 
     def options_for(self, recipe: Recipe | None, seed: int = 0) -> dict[str, Any]:
         """Return the options for `explain`, with those that depend on dataset and seed.
@@ -47,7 +51,7 @@ class Variant:
             )
         if recipe is not None and self.method == "halogen-closeness":
             options["atoms"] = recipe.params.atoms
-        if self.method in ("random", "gnn-explainer"):
+        if self.method in ("random", "gnn-explainer") or self.origin is not None:
             options["seed"] = seed
         return options
 
@@ -119,6 +123,13 @@ VARIANTS = (
 )  # fmt: skip
 
 
+_NAMES = {name for variant in VARIANTS for name in (variant.name, variant.method)} | {"all"}
+# `explain` takes names with "_" as well.
+EXPLAINERS = Group(
+    "graphxai_data.explainers", "explainer", _NAMES | {n.replace("-", "_") for n in _NAMES}
+)
+
+
 def kind_of(model: nn.Module | None) -> Kind:
     """Return the kind of a model, which decides the explainers that are for it."""
     if model is None:
@@ -129,15 +140,18 @@ def kind_of(model: nn.Module | None) -> Kind:
     return "bcos" if dynamic else "relu"
 
 
-def variants_for(model: nn.Module | None, recipe: Recipe | None) -> list[Variant]:
-    """Return all rows that make sense for a dataset and a model, or for no model.
+def variants_for(
+    model: nn.Module | None, recipe: Recipe | None, among: Iterable[Variant] = VARIANTS
+) -> list[Variant]:
+    """Return the rows `among` these that make sense for a dataset and a model, or for no model.
 
     The recipe is None for graphs that are of no build of ours.
     """
+    kinds = (kind_of(model),) if model is None else (kind_of(model), "any")
     variants = [
         variant
-        for variant in VARIANTS
-        if variant.kind == kind_of(model)
+        for variant in among
+        if variant.kind in kinds
         and (not variant.generators or (recipe and recipe.generator in variant.generators))
     ]
     if not (isinstance(model, BcosGINE) and model.additive):  # edges contribute nothing
@@ -148,13 +162,27 @@ def variants_for(model: nn.Module | None, recipe: Recipe | None) -> list[Variant
 
 
 def select_variants(names: Iterable[str]) -> list[Variant]:
-    """Return the rows of these names; "all" is every row, a method such as "gsat" all its rows."""
+    """Return the rows of these names; "all" is every row, a method such as "gsat" all its rows.
+
+    Plug-ins are selected by their names only: "all" must not depend on what is installed.
+    """
     selected: list[Variant] = []
     for name in [names] if isinstance(names, str) else names:
         new = [v for v in VARIANTS if name in ("all", v.name)]
         new = new or [v for v in VARIANTS if v.method == name]
+        if not new and name in EXPLAINERS.names():
+            new = [plugin_variant(name)]
         if not new:
-            known = ("all", *(v.name for v in VARIANTS))
+            known = ("all", *(v.name for v in VARIANTS), *EXPLAINERS.names())
             raise InputError(f"unknown explainer '{name}'; {nearest(name, known)}")
         selected += [variant for variant in new if variant not in selected]
     return selected
+
+
+def plugin_variant(name: str) -> Variant:
+    """Return the row of a plug-in; an `InputError` if it cannot be imported or is no function."""
+    expected = "a function fn(batch) or fn(model, batch)"
+    function, origin = load_function(EXPLAINERS, name, expected)
+    kind: Kind = "any" if takes_model(function, str(origin), "batch") else "none"
+    what = first_line(function, f"explainer of {origin.words}")
+    return Variant(name, name, kind, what, origin=origin)
