@@ -163,6 +163,12 @@ class GraphNetwork(GraphModel):
             raise InputError(
                 f"edge_weight: expected [{count}], one per edge, got {list(weight.shape)}"
             )
+        if not width and attr is not None and count and len(attr) != count:
+            # Captum's explainer passes arguments by position, whatever their names are.
+            raise InputError(
+                f"edge_attr: expected [{count} edges, …], got {list(attr.shape)}; it is the third "
+                "argument, and `batch` the fourth"
+            )
         if width and (attr is None or attr.shape != (count, width)):
             got = "none; a model without edge features is GIN"
             if attr is not None:
