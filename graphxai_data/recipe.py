@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, Checked, parse_table, read_toml, shown_path
 from graphxai_data.generators import PLUGINS, generator_class, make_generator, plugin_origin
-from graphxai_data.generators.base import Generator
-from graphxai_data.graphs.record import Schema
 from graphxai_data.plugins import Origin as PluginOrigin
 from graphxai_data.plugins import PluginError
+
+if TYPE_CHECKING:  # listing datasets needs no NumPy
+    from graphxai_data.generators.base import Generator
+    from graphxai_data.graphs.record import Schema
 
 # Statistics that a recipe may expect of a build, in its table [expected].
 EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")
@@ -143,7 +145,7 @@ class Recipe:
         return dataclasses.replace(recipe, params=params)
 
     @cached_property
-    def generator_object(self) -> Generator:
+    def generator_object(self) -> "Generator":
         """The generator with the recipe's params."""
         return make_generator(self.generator, self.params)
 
@@ -153,7 +155,7 @@ class Recipe:
         return plugin_origin(self.generator)
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> "Schema":
         """What all graphs of the dataset have in common."""
         return self.generator_object.schema()
 

@@ -45,15 +45,17 @@ class Draws:
         low, high = (0, low) if high is None else (low, high)
         if not -(2**63) <= low < high <= 2**63:
             raise InputError(f"integers: expected low below high, got {low} and {high}")
+        shape = _shape(size)
+        offset = self.words(math.prod(shape)) % np.uint64(min(high - low, 2**64 - 1))
         # Unsigned, so that a range of more than 2**63 numbers wraps around to the right ones.
-        offset = self._sized(size) % np.uint64(min(high - low, 2**64 - 1))
         values = (offset + np.uint64(low % 2**64)).astype(np.int64)
-        return int(values) if size is None else values
+        return int(values[0]) if size is None else values.reshape(shape)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Size = None) -> Any:
         """Return uniform floats from `low` to below `high`."""
-        values = low + (high - low) * uniform(self._sized(size))
-        return float(values) if size is None else values
+        shape = _shape(size)
+        values = low + (high - low) * uniform(self.words(math.prod(shape)))
+        return float(values[0]) if size is None else values.reshape(shape)
 
     def choice(
         self,
@@ -79,10 +81,11 @@ class Draws:
         order = np.argsort(self.words(length), kind="stable").astype(np.int64)
         return order if isinstance(values, _INTEGER) else np.asarray(values)[order]
 
-    def _sized(self, size: Size) -> Words:
-        """Return fresh words of a shape; a single one, of shape [], without it."""
-        shape = () if size is None else (size,) if isinstance(size, _INTEGER) else tuple(size)
-        return self.words(math.prod(shape)).reshape(shape)
+
+def _shape(size: Size) -> tuple[int, ...]:
+    if size is None:
+        return (1,)
+    return (int(size),) if isinstance(size, _INTEGER) else tuple(size)
 
 
 def uniform(words: Words) -> npt.NDArray[np.float64]:

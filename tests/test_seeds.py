@@ -1,11 +1,12 @@
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphxai_data.seeds import MAX_SEED, below, rng_for, spread, uniform
+from graphxai_data.seeds import MAX_SEED, Draws, below, rng_for, spread, uniform
 
 MAX_INDEX = 2**32 - 1
 
@@ -83,3 +84,50 @@ def test_a_spread_takes_one_number_from_every_part(count: int, total: int) -> No
 def test_a_spread_does_not_alias_with_alternating_classes() -> None:
     sample = spread(10_000, 20_000, rng_for(0, "spread"))
     assert 4_500 < (sample % 2).sum() < 5_500
+
+
+def test_draws_never_change() -> None:
+    # By hand from the raw words: remainders, the top 53 bits, and the order of the words.
+    words = [int(word) for word in rng_for(5, "draws").words(40)]
+    rng = rng_for(5, "draws")
+    assert rng.integers(10) == words[0] % 10
+    assert rng.integers(-3, 4) == words[1] % 7 - 3
+    assert rng.integers(6, size=(2, 2)).tolist() == [
+        [words[2] % 6, words[3] % 6], [words[4] % 6, words[5] % 6],
+    ]  # fmt: skip
+    assert rng.uniform() == (words[6] >> 11) / 2**53
+    assert rng.uniform(2.0, 6.0, size=2).tolist() == [
+        2 + 4 * ((word >> 11) / 2**53) for word in words[7:9]
+    ]
+    assert rng.choice(["a", "b", "c"]) == "abc"[words[9] % 3]
+    assert rng.choice([(0, 1), (2, 3)]) == [(0, 1), (2, 3)][words[10] % 2]
+    assert rng.choice(5, size=3).tolist() == [word % 5 for word in words[11:14]]
+    order = sorted(range(5), key=lambda i: words[14 + i])
+    assert rng.choice(["v", "w", "x", "y", "z"], size=3, replace=False).tolist() == [
+        "vwxyz"[i] for i in order[:3]
+    ]
+    order = sorted(range(4), key=lambda i: words[19 + i])
+    assert rng.permutation(["p", "q", "r", "s"]).tolist() == ["pqrs"[i] for i in order]
+    assert rng.integers(np.int64(9)) == words[23] % 9
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 2**64), st.integers(0, 2**32))
+def test_integers_are_within_their_bounds(low: int, span: int, seed: int) -> None:
+    high = min(low + span, 2**63)
+    values = rng_for(seed, "bounds").integers(low, high, size=20)
+    assert values.dtype == np.int64
+    assert all(low <= int(value) < high for value in values)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda rng: rng.integers(0), "expected low below high, got 0 and 0"),
+        (lambda rng: rng.integers(5, 3), "expected low below high, got 5 and 3"),
+        (lambda rng: rng.choice([]), "expected 1 of the options, got 0 options"),
+        (lambda rng: rng.choice(3, size=4, replace=False), "expected 4 of the options, got 3"),
+    ],
+)
+def test_impossible_draws_are_refused(draw: Callable[[Draws], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw(rng_for(0, "bad"))

@@ -11,7 +11,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -54,6 +54,7 @@ def run(
     jobs: int | None = None,
     parts: str = "the finished shards",
     plugin: Origin | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[Result]:
     """Yield the results of `function` for all tasks, in the order they finish.
 
@@ -61,7 +62,7 @@ def run(
     are workers. `jobs` worker processes are started, by default one per core; a running cluster,
     whose address is the engine, has its own. Errors name `parts`: what a second run continues from.
     Workers know the generators that are registered in this process; if tasks need a `plugin`, its
-    version has to be the same everywhere.
+    version has to be the same everywhere. `environment` is added to that of worker processes.
     """
     jobs = check_jobs(jobs)
     check_engine(engine)
@@ -70,7 +71,7 @@ def run(
     if PLUGINS.registered:
         function = partial(_with_registered, dict(PLUGINS.registered), function)
     if engine == "processes":
-        return _run_processes(function, tasks, jobs, parts)
+        return _run_processes(function, tasks, jobs, parts, environment)
     return _run_dask(function, tasks, engine, jobs, parts, plugin)
 
 
@@ -104,13 +105,20 @@ def check_jobs(jobs: int | None) -> int:
 
 
 def _run_processes(
-    function: Callable[[Task], Result], tasks: Iterable[Task], jobs: int, parts: str
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    jobs: int,
+    parts: str,
+    environment: Mapping[str, str] | None,
 ) -> Iterator[Result]:
     # loky starts fresh interpreters, yet a script needs no `if __name__ == "__main__"`. Not
     # joblib: it starts the next task whether or not the last result was read, so with a slow
     # disk finished shards would pile up in memory.
     with loky.ProcessPoolExecutor(
-        max_workers=jobs, initializer=_exit_with_parent, initargs=(os.getpid(),)
+        max_workers=jobs,
+        initializer=_exit_with_parent,
+        initargs=(os.getpid(),),
+        env=dict(environment or {}),
     ) as pool:
         try:
             yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)

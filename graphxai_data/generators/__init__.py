@@ -6,11 +6,13 @@ shipped, installed or registered can run.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphxai_data.errors import InputError
-from graphxai_data.generators.base import Generator, check_class
 from graphxai_data.plugins import Group, Origin, PluginError, blamed
+
+if TYPE_CHECKING:  # listing datasets needs no NumPy
+    from graphxai_data.generators.base import Generator
 
 # The class of each shipped generator, imported on demand: some need heavy libraries.
 GENERATORS = {
@@ -25,12 +27,14 @@ GENERATORS = {
 PLUGINS = Group("graphxai_data.generators", "generator", GENERATORS)
 
 
-def register(name: str, cls: type[Generator]) -> None:
+def register(name: str, cls: "type[Generator]") -> None:
     """Make a generator known by a name, for recipes used in this process and its workers.
 
     For scripts and notebooks; an installed package offers an entry point instead. A class can be
     registered again, as when a cell of a notebook runs again.
     """
+    from graphxai_data.generators.base import check_class
+
     try:
         check_class(cls)
     except InputError as error:
@@ -38,8 +42,10 @@ def register(name: str, cls: type[Generator]) -> None:
     PLUGINS.register(name, cls)
 
 
-def generator_class(name: str) -> type[Generator]:
+def generator_class(name: str) -> "type[Generator]":
     """Return the class of a shipped, installed or registered generator."""
+    from graphxai_data.generators.base import check_class
+
     if name in GENERATORS:
         module = importlib.import_module(f"{__name__}.{name}")
         shipped: type[Generator] = getattr(module, GENERATORS[name])
@@ -57,7 +63,7 @@ def plugin_origin(name: str) -> Origin | None:
     return None if name in GENERATORS else PLUGINS.origin(name)
 
 
-def make_generator(name: str, params: Any) -> Generator:
+def make_generator(name: str, params: Any) -> "Generator":
     """Return a generator with its params, after checking its schema and names."""
     cls = generator_class(name)
     with blamed(plugin_origin(name)):

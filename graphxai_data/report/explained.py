@@ -19,7 +19,7 @@ from graphxai_data.evaluation.faithfulness import graph_logits
 from graphxai_data.evaluation.score_sources import Scores, Truth, file_scores, variant_scores
 from graphxai_data.evaluation.study import group_by_run
 from graphxai_data.explain.files import ScoreFile
-from graphxai_data.explain.variants import Variant, select_variants, variants_for
+from graphxai_data.explain.variants import VARIANTS, Variant, select_variants, variants_for
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import Floats, jaccard_at_k
 from graphxai_data.progress import Progress, no_progress
@@ -172,7 +172,8 @@ class _Page:
                 )
 
     def _explain(self, model: nn.Module | None, name: str | None, row_name: str, seed: int) -> None:
-        applicable = variants_for(model, self.recipe)
+        plugins = [variant for variant in self.variants if variant.origin]
+        applicable = variants_for(model, self.recipe, (*VARIANTS, *plugins))
         for group in group_by_run([v for v in applicable if v in self.variants]):
             self.progress(len(self.result.shown), 0, f"{group[0].name} of {name or 'no model'}")
             parts = (self.dataset[ids] for ids in self.parts)

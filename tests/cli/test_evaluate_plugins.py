@@ -13,7 +13,7 @@ from click.testing import Result
 
 from tests.conftest import CHECKOUT, importing_environment
 from tests.docs.blocks import parse_blocks
-from tests.explain.fake_packages import write_package
+from tests.fake_packages import write_package
 
 CODE = '''
 def mine(model, batch):

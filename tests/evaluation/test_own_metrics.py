@@ -19,7 +19,7 @@ from graphxai_data.metrics import precision_at_k
 from graphxai_data.plugins import Origin
 from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.training.train import run_folder
-from tests.explain.fake_packages import write_package
+from tests.fake_packages import write_package
 
 SMALL = {"epochs": 2, "hidden": 8}
 CODE = """

@@ -15,7 +15,7 @@ from graphxai_data.explain import METHODS
 from graphxai_data.explain.variants import EXPLAINERS, VARIANTS, select_variants, variants_for
 from graphxai_data.nn import GIN, BcosGIN
 from graphxai_data.nn.random import seeded
-from tests.explain.fake_packages import write_package
+from tests.fake_packages import write_package
 
 CODE = '''
 import numpy as np

@@ -18,6 +18,7 @@ from graphxai_data.files.shipped import shipped
 from graphxai_data.manifest import Manifest
 from graphxai_data.report.page import write_report
 from graphxai_data.training.train import train
+from tests.fake_packages import write_package
 from tests.report.reading import Page
 
 Cli = Callable[..., Result]
@@ -252,3 +253,23 @@ def test_huge_scores_are_shown(trained: dict[str, Path], tmp_path: Path) -> None
     page = Page(write_report(trained["build"], given, out=tmp_path / "p.html"))
     place = page.index["graph_id"].tolist().index(0)
     assert page.piece(0)["scale_0"][place] == 1e300
+
+
+def test_explainers_of_plugins_are_shown(
+    small_build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+def first_feature(model, batch):
+    "The first feature."
+    return batch.x[:, 1]
+
+def backwards(batch):
+    return -batch.x[:, 1]
+"""
+    names = {"first-feature": "first_feature", "backwards": "backwards"}
+    site = write_package(tmp_path / "site", "firsts", code, explainers=names)
+    monkeypatch.syspath_prepend(site)
+    page = Page(write_report(small_build, explainers=[*names]))
+    assert page.titles == [
+        "first-feature of bcos-gin-ba2motif", "first-feature of gin-ba2motif", "backwards",
+    ]  # fmt: skip

@@ -1,0 +1,257 @@
+"""A class with Params, schema and make is a dataset; a wrong one is refused in one clear line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphxai_data import Column, Feature, Generator, GraphRecord, Recipe, Schema, build, register
+from graphxai_data.building.verify import verify
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
+from graphxai_data.generators import PLUGINS
+from tests.generators.toy import RECIPE, Toy
+
+
+@pytest.fixture(autouse=True)
+def no_plugins_left() -> Iterator[None]:
+    yield
+    PLUGINS.registered.clear()
+
+
+def build_toy(cls: type[Generator], root: Path, **options: Any) -> Any:
+    register("toy", cls)
+    options = {"engine": "serial", "rings": False} | options
+    return build(Recipe.from_dict(RECIPE), root=root, **options)
+
+
+def test_a_class_with_make_is_built_verified_and_loaded(tmp_path: Path) -> None:
+    manifest = build_toy(Toy, tmp_path)
+    folder = tmp_path / "toy" / "seed-0"
+    assert verify(folder, full=True) == []
+    dataset = GraphXAIDataset.from_folder(folder)
+    assert dataset.num_classes == 2
+    assert manifest.statistics["classes"] == {"0": 20, "1": 20}
+    assert all(int(data.node_mask.sum()) == 4 + int(data.y) for data in dataset)
+    assert manifest.plugin.package == ""
+    assert Recipe.from_dict(RECIPE).class_names == ["class 0", "class 1"]
+    assert Recipe.from_dict(RECIPE).generator_object.node_values() == {"feature 0": ["0", "1", "2"]}
+
+
+def test_shard_size_and_order_do_not_change_a_graph(tmp_path: Path) -> None:
+    digests = {
+        build_toy(Toy, tmp_path / str(size), shard_size=size).content_sha256 for size in (1, 7, 40)
+    }
+    assert len(digests) == 1
+
+
+def test_nodes_are_shuffled_with_all_their_fields(tmp_path: Path) -> None:
+    class Numbered(Toy):
+        def schema(self) -> Schema:
+            extras = (Column("name", "text"), Column("number", "node", "<i8"))
+            return replace(super().schema(), extras=extras)
+
+        def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+            record = super().make(label, rng)
+            # The rationale has the highest numbers, which follow the nodes through the shuffle.
+            return replace(record, meta={"number": np.arange(record.num_nodes), "name": "é"})
+
+    class Ordered(Numbered):
+        shuffle_nodes = False
+
+    shuffled = build_toy(Numbered, tmp_path / "a")
+    PLUGINS.registered.clear()
+    ordered = build_toy(Ordered, tmp_path / "b")
+    assert shuffled.content_sha256 != ordered.content_sha256
+    one, other = (
+        GraphXAIDataset.from_folder(tmp_path / name / "toy" / "seed-0") for name in ("a", "b")
+    )
+    moved = 0
+    for mixed, plain in zip(one, other, strict=True):
+        number = mixed.number
+        moved += int((number != plain.number).any())
+        assert (plain.node_mask[number] == mixed.node_mask).all()
+        assert (plain.x[number] == mixed.x).all()
+        edges = set(map(tuple, plain.edge_index.T.tolist()))
+        assert set(map(tuple, number[mixed.edge_index].T.tolist())) == edges
+        assert mixed.name == "é"
+    assert moved > 35
+
+
+class Unsorted(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        return replace(record, edge_index=record.edge_index[:, ::-1].copy())
+
+
+class ShortMask(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        return replace(record, node_mask=record.rationale[1:])
+
+
+class NotANumber(Toy):
+    def schema(self) -> Schema:
+        return Schema(Feature(3, "dense"), edge_features=None, num_classes=2)
+
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        return replace(record, x=np.full_like(record.x, np.nan))
+
+
+class NotOneHot(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        return replace(record, x=np.full_like(record.x, np.nan))
+
+
+class Impure(Toy):
+    calls = 0
+
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        type(self).calls += 1
+        rng.words(type(self).calls)
+        return super().make(label, rng)
+
+
+class AnotherClass(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        return super().make(1 - label, rng)
+
+
+class NoRecord(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> Any:
+        return super().make(label, rng).x
+
+
+class OneWay(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        edges = record.edge_index[:, :-1]
+        assert record.edge_mask is not None
+        return replace(record, edge_index=edges, edge_mask=record.edge_mask[:-1])
+
+
+class WholeGraph(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        edges = np.ones(record.edge_index.shape[1], bool)
+        return replace(record, node_mask=np.ones(record.num_nodes, bool), edge_mask=edges)
+
+
+class Crashing(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        raise KeyError("carbon")
+
+
+class WrongPlan(Toy):
+    def plan(self, graphs: int) -> Any:
+        return np.full(graphs, 2), np.arange(graphs)
+
+
+class NoMeta(Toy):
+    def schema(self) -> Schema:
+        return replace(super().schema(), extras=(Column("pos", "node", "<f4", (2,)),))
+
+
+class WrongArrays(Toy):
+    def generate(self, plan: Any, seed: int) -> Any:
+        columns = super().generate(plan, seed)
+        del columns["x"]
+        return columns
+
+
+@pytest.mark.parametrize(
+    ("cls", "sentence"),
+    [
+        (Unsorted, "graph 0: edges are not sorted and distinct"),
+        (ShortMask, "graph 0: node_mask is bool"),
+        (NotANumber, "x has a value that is not finite"),
+        (NotOneHot, "x is declared onehot, but row 0 of its shard is not"),
+        (Impure, "graph 0: make returns another graph when it is called again"),
+        (AnotherClass, "graph 0: make returned y = 1, expected the label it was given, 0"),
+        (NoRecord, "graph 0: make returned ndarray, expected a GraphRecord"),
+        (OneWay, "an edge lacks its reverse"),
+        (WholeGraph, "the rationale is empty or the whole graph"),
+        (Crashing, "KeyError: 'carbon'"),
+        (WrongPlan, "plan: classes 2 to 2, expected 0 to 1"),
+        (NoMeta, "graph 0: has no pos in its meta"),
+        (WrongArrays, "expected ['edge_index'"),
+    ],
+)
+def test_a_wrong_graph_stops_the_build_and_names_the_plugin(
+    cls: type[Generator], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CheckFailedError) as caught:
+        build_toy(cls, tmp_path)
+    message = str(caught.value)
+    assert message.startswith("generator 'toy' (registered by a script): ")
+    assert sentence in message
+    assert "\n" not in message
+    assert not list(tmp_path.rglob("*.h5"))
+    assert not (tmp_path / "toy" / "seed-0").exists()
+
+
+class NoMake(Generator):
+    def schema(self) -> Schema:
+        return Schema(Feature(1, "dense"), edge_features=None, num_classes=2)
+
+
+class NoSchema(Generator):
+    def make(self, label: int, rng: Any, raw: Any = None) -> Any: ...
+
+
+class Thawed(Toy):
+    @dataclass
+    class Params:
+        graphs: int
+
+
+class NoGraphs(Toy):
+    @dataclass(frozen=True)
+    class Params:
+        size: int
+
+
+class NoRead(Toy):
+    sources = {"zinc": ()}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    ("cls", "sentence"),
+    [
+        (NoMake, "NoMake has neither make nor generate"),
+        (NoSchema, "NoSchema has no schema"),
+        (Thawed, "Thawed.Params: expected a frozen dataclass with the field graphs"),
+        (NoGraphs, "NoGraphs.Params: expected a frozen dataclass with the field graphs"),
+        (NoRead, "NoRead has sources, but no read"),
+        (dict, "expected a subclass of graphxai_data.Generator, got <class 'dict'>"),
+        (Toy(None), "expected a subclass of graphxai_data.Generator, got <"),
+    ],
+)
+def test_an_incomplete_class_cannot_be_registered(cls: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match="^generator 'toy': ") as caught:
+        register("toy", cls)
+    assert sentence in str(caught.value)
+
+
+def test_class_names_have_to_fit_the_classes(tmp_path: Path) -> None:
+    class ThreeNames(Toy):
+        def class_names(self) -> list[str]:
+            return ["a", "b", "c"]
+
+    with pytest.raises(GraphXAIDataError, match="class_names: expected 2 names, got 3"):
+        build_toy(ThreeNames, tmp_path)
+
+
+def test_a_plain_frozen_dataclass_is_enough_as_params(tmp_path: Path) -> None:
+    class Plain(Toy):
+        @dataclass(frozen=True)
+        class Params:
+            graphs: int
+            longest: int = 5
+
+    assert build_toy(Plain, tmp_path).graphs == 40

@@ -1,0 +1,91 @@
+"""check_generator passes the shipped generators and finds what is wrong with others."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphxai_data import Generator
+from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.generators import PLUGINS, generator_class
+from graphxai_data.testing import check_generator
+from tests.generators.test_molhiv import published_files
+from tests.generators.test_molhiv import written as written_molhiv
+from tests.generators.test_nci1 import tu_files
+from tests.generators.test_nci1 import written as written_nci1
+from tests.generators.test_pattern_published import published
+from tests.generators.test_pattern_published import written as written_pattern
+from tests.generators.toy import RECIPE, Toy
+from tests.testing import wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ba2motif", {}),
+        ("dihalo", {}),
+        ("pattern", {"graphs": 210}),  # each of the hundred patterns at least twice
+        ("mnist75sp", {"recipe": "mnist75sp-r23", "graphs": 30}),
+    ],
+)
+def test_the_shipped_generators_conform(name: str, options: dict[str, Any]) -> None:
+    result = check_generator(generator_class(name), **options)
+    assert "same in another process" in result.checks
+    assert result.graphs_per_second > 10
+
+
+def test_the_toy_conforms_without_being_registered() -> None:
+    result = check_generator(Toy, RECIPE)
+    assert len(result.checks) == 12
+    assert PLUGINS.names() == []
+
+
+@pytest.mark.parametrize("name", ["nci1", "molhiv", "pattern_published"])
+def test_the_published_datasets_conform(name: str, tmp_path: Path) -> None:
+    sources = {
+        "nci1": lambda: {"nci1": written_nci1(tmp_path, tu_files())},
+        "molhiv": lambda: {"molhiv": written_molhiv(tmp_path, published_files())},
+        "pattern_published": lambda: {"pattern": written_pattern(tmp_path, published())},
+    }[name]()
+    graphs = 14 if name == "pattern_published" else 60
+    assert check_generator(generator_class(name), graphs=graphs, sources=sources).checks
+
+
+@pytest.mark.parametrize(
+    ("cls", "sentence"),
+    [
+        (wrong.DrawsGlobally, "a global random state was changed"),
+        (wrong.KnowsItsNeighbours, "is another when it is made with other graphs, or alone"),
+        (wrong.ForgetsTheSeed, "'split' is not what the plan says"),
+        (wrong.ForgetsTheSeed, "another seed gives the same graphs"),
+        (wrong.NotShuffled, "node numbers give the rationale away"),
+        (wrong.HashOrder, "another process makes other graphs"),
+        (wrong.BlindlyProven, "the prover finds a wrong class in 0 of 30 graphs only"),
+        (wrong.Refused, "the prover refuses graph 0: I do not like it"),
+    ],
+)
+def test_what_is_wrong_is_found(cls: type[Generator], sentence: str) -> None:
+    state = random.getstate()
+    try:
+        with pytest.raises(CheckFailedError) as caught:
+            check_generator(cls, RECIPE)
+    finally:
+        random.setstate(state)
+    assert sentence in str(caught.value)
+    assert "(registered by a script): toy: " in str(caught.value)
+
+
+def test_a_slow_generator_is_refused_if_asked() -> None:
+    with pytest.raises(CheckFailedError, match="graphs per second, expected at least 1e"):
+        check_generator(Toy, RECIPE, slowest=1e9)
+
+
+def test_a_class_without_recipe_needs_one_or_defaults() -> None:
+    with pytest.raises(InputError, match="Toy: no recipe comes with it; pass recipe=PATH"):
+        check_generator(Toy)
+    assert check_generator(wrong.WithDefaults).dataset == "checked"
+
+
+def test_no_prover_is_no_failure() -> None:
+    assert check_generator(wrong.Unproven, RECIPE).checks

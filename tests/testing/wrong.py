@@ -1,0 +1,75 @@
+"""Generators that break a promise. Light to import, as worker processes do."""
+
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphxai_data import Generator, GraphRecord, Prover
+from tests.generators.toy import Toy
+
+
+class DrawsGlobally(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        random.random()  # noqa: S311
+        return super().make(label, rng)
+
+
+class KnowsItsNeighbours(Toy):
+    """A graph depends on how many are made with it."""
+
+    def generate(self, plan: Any, seed: int) -> Any:
+        columns = super().generate(plan, seed)
+        if len(plan.index) < 30:
+            columns["x"] = (columns["x"] + 1) % 3
+        return columns
+
+
+class ForgetsTheSeed(Toy):
+    def generate(self, plan: Any, seed: int) -> Any:
+        return super().generate(replace(plan, split=np.zeros_like(plan.split)), 0)
+
+
+class NotShuffled(Toy):
+    shuffle_nodes = False
+
+
+class HashOrder(Toy):
+    """The order of a set of strings differs between processes."""
+
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        order = list({str(number) for number in range(record.num_nodes)})
+        return replace(record, x=record.x[[int(number) for number in order]])
+
+
+class Blind(Prover):
+    def problems(self, record: GraphRecord) -> list[str]:
+        return []
+
+
+class NeverSatisfied(Prover):
+    def problems(self, record: GraphRecord) -> list[str]:
+        return ["I do not like it"]
+
+
+class BlindlyProven(Toy):
+    def prover(self, sources: Any) -> Prover:
+        return Blind()
+
+
+class Refused(Toy):
+    def prover(self, sources: Any) -> Prover:
+        return NeverSatisfied()
+
+
+class WithDefaults(Toy):
+    @dataclass(frozen=True)
+    class Params(Generator.Params):
+        longest: int = 6
+
+
+class Unproven(Toy):
+    def prover(self, sources: Any) -> None:
+        return None
