@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from graphxai_data.errors import finite_number, whole_number
+from graphxai_data.nn.sums import plain
 
 # The share of the mean over all channels that is added to the mean square of each.
 _FLOOR = 1e-3
@@ -66,6 +67,9 @@ class BcosLinear(DynamicLinear):
         if self.b == 1:
             return out
         # |cos(x, ŵ_j)|^(B−1) ŵ_j·x
+        if plain():
+            scale = _differentiable_scale(out, x, self.b)
+            return out * (scale.detach() if self.hold_weights else scale)
         scaled: Tensor = _ScaleByCosine.apply(out, x, self)
         return scaled
 
@@ -152,6 +156,8 @@ class RMSNorm(DynamicLinear):
         if not self.training or self.hold_weights:
             constant: Tensor = x * scale
             return constant
+        if plain():
+            return x * _inverse_root(torch.linalg.vector_norm(x, dim=0).square() / len(x))
         normed: Tensor = _DivideByRMS.apply(x, scale, self)
         return normed
 

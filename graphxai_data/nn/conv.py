@@ -17,11 +17,6 @@ from graphxai_data.nn.sums import Edges
 # DIG, and PyG before 2.1, set a flag and a mask by the names with two underscores on either side.
 _MASKS = ("_edge_mask", "__edge_mask__")
 _FLAGS = ("_explain", "__explain__")
-_HOOKS = tuple(
-    f"_{step}_forward_{hooks}"
-    for step in ("propagate", "message", "aggregate")
-    for hooks in ("pre_hooks", "hooks")
-)
 
 
 class Network(Protocol):
@@ -51,6 +46,7 @@ class Conv(MessagePassing):
 
     def __init__(self, width: int, *, attended: bool = False) -> None:
         super().__init__(aggr=None)
+        self.__explain__, self.__edge_mask__ = False, None
         # GraphMask sizes its gates by these: what it calls the output is the message. With other
         # widths it would guess again and train nothing.
         self.in_channels = self.out_channels = width
@@ -85,25 +81,32 @@ class Conv(MessagePassing):
     @property
     def observed(self) -> bool:
         """Return whether an explainer wants to change or see the messages."""
-        state = self.__dict__
-        return bool(state["_explain"]) or any(state[hooks] for hooks in _HOOKS)
+        return bool(
+            self._explain
+            or self._propagate_forward_pre_hooks
+            or self._propagate_forward_hooks
+            or self._message_forward_pre_hooks
+            or self._message_forward_hooks
+            or self._aggregate_forward_pre_hooks
+            or self._aggregate_forward_hooks
+        )
 
     def edge_mask(self, count: int) -> Tensor | None:
         """Return [m] the factors of the messages of m edges; None if no explainer has set any."""
-        state = self.__dict__
-        if not state["_explain"]:
+        if not self._explain:
             return None
-        mask: Tensor | None = state["_edge_mask"]
-        if mask is not None:
-            mask = mask.sigmoid() if self._apply_sigmoid else mask
-        elif (mask := state.get("__edge_mask__")) is not None and state.get("__explain__"):
-            mask = mask.sigmoid()  # the layers of PyG before 2.1 did, those of DIG do not
-        if mask is not None and mask.numel() != count:
+        mask: Tensor | None = self._edge_mask
+        squash = self._apply_sigmoid
+        if mask is None:  # the layers of PyG before 2.1 took the sigmoid, those of DIG do not
+            mask, squash = self.__edge_mask__, self.__explain__
+        if mask is None:
+            return None
+        if mask.numel() != count:
             raise InputError(
                 f"edge mask: expected [{count}], one per edge, got {list(mask.shape)}; these "
                 "models add no self-loops, so leave these out of the mask"
             )
-        return None if mask is None else mask.reshape(count)
+        return (mask.sigmoid() if squash else mask).reshape(count)
 
     def message(
         self, x_j: Tensor, edge_attr: Any, edges: Edges, network: Network, layer: int
@@ -125,19 +128,32 @@ class Conv(MessagePassing):
         """Return [n, width] the sum of the messages into each node."""
         return edges.sum_at_targets(inputs)
 
+    @property
+    def explain(self) -> bool | None:
+        """Return whether messages are masked; False for a layer that PyG is to leave out."""
+        explain: bool | None = self._explain
+        return explain
+
+    @explain.setter
+    def explain(self, explain: bool | None) -> None:
+        MessagePassing.explain.fset(self, explain)
+        self.__dict__["_explain"] = explain
+
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _MASKS:
-            super().__setattr__(name, value)
-            if name == "__explain__":  # PyG looks at the other flag
-                self._explain = value
-            elif name == "_explain" and not value:
+        if name in _MASKS:
+            # Not as a parameter of the model, which it would become: it would appear in the state
+            # dict, and `set_masks` would cut the gradient of every later mask.
+            self.__dict__[name] = value
+            if value is not None:
                 self._restore_messages()
             return
-        # Not as a parameter of the model, which it would become: it would appear in the state dict,
-        # and `set_masks` would cut the gradient of every later mask.
-        self.__dict__[name] = value
-        if value is not None:
-            self._restore_messages()
+        if name == "_explain":  # DIG ends with False, which PyG takes for a layer to leave out
+            value = value or None
+            if not value:
+                self._restore_messages()
+        super().__setattr__(name, value)
+        if name == "__explain__":  # PyG looks at the other flag
+            self._explain = value
 
     def _restore_messages(self) -> None:
         """Undo what GraphMask leaves behind: messages of its own, which ignore edge masks."""

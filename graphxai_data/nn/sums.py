@@ -4,11 +4,13 @@ A sum over edges is a product with a sparse matrix of ones in CSR form, and so i
 graphs with 8 neighbours per node that is 4 times as fast as `index_add_` on the messages of all
 edges, which in turn is faster than `torch.segment_reduce` (`python -m benchmarks.train`). On a CPU
 the result does not depend on the order in which threads finish. The same product adds a node's own
-state.
+state. Where torch traces or transforms a model it sees operations of its own instead, with the same
+result to rounding.
 """
 
 import copy
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +24,25 @@ from graphxai_data.errors import InputError
 # The ends of an edge: the rows of `edge_index`.
 SOURCE, TARGET = 0, 1
 
+# Sums of these are computed in float32: they would lose more than half of their digits.
+_SHORT = (torch.bfloat16, torch.float16)
+_AS_IS: AbstractContextManager[None] = nullcontext()
+
 with warnings.catch_warnings():
     # torch warns once per process that CSR tensors are a beta feature; we only need a product.
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
     torch.sparse_csr_tensor(
         torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1), check_invariants=False
     )
+
+
+def plain() -> bool:
+    """Return whether torch compiles, exports or transforms (`torch.func`) what runs now.
+
+    It can do so with its own operations only: not with products of sparse matrices, counting sorts
+    in NumPy, values that a program depends on, or functions with a written gradient.
+    """
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
 @dataclass(frozen=True)
@@ -58,15 +73,21 @@ class Members:
         owners, width = len(self.ptr) - 1, values.shape[1]
         if not (owners and width and len(self.rows)):
             return values.new_zeros((owners, width))
-        return self._matrix(values.dtype) @ values.contiguous()
+        if values.dtype in _SHORT:
+            return self.summed(values.float()).to(values.dtype)
+        with _full_precision(values.device.type):
+            return self._matrix(values.dtype) @ values.contiguous()
 
     def summed_with_own(self, values: Tensor, own_weight: float) -> Tensor:
         """Return the same plus each owner's own row times a weight; rows and owners are nodes."""
         self._check_rows(values)
         if not (values.shape[1] and len(self.rows)):
             return own_weight * values
+        if values.dtype in _SHORT:
+            return self.summed_with_own(values.float(), own_weight).to(values.dtype)
         values = values.contiguous()
-        return torch.addmm(values, self._matrix(values.dtype), values, beta=own_weight)
+        with _full_precision(values.device.type):
+            return torch.addmm(values, self._matrix(values.dtype), values, beta=own_weight)
 
     def _check_rows(self, values: Tensor) -> None:
         if len(values) != self.count:  # the product would read beyond the end
@@ -80,6 +101,11 @@ class Members:
                 self.ptr, self.rows, ones, (len(self.ptr) - 1, self.count), check_invariants=False
             )
         return self._matrices[dtype]
+
+
+def _full_precision(device: str) -> AbstractContextManager[Any]:
+    """Return a context without autocast: there is no product of sparse matrices in bfloat16."""
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else _AS_IS
 
 
 class Edges:
@@ -101,7 +127,7 @@ class Edges:
     ) -> None:
         if edge_index.ndim != 2 or edge_index.shape[0] != 2:
             raise InputError(f"edge_index: expected [2, edges], got {list(edge_index.shape)}")
-        if edge_index.shape[1]:
+        if edge_index.shape[1] and not plain():  # torch has checks of its own there
             low, high = edge_index.aminmax()
             if low < 0 or high >= nodes:
                 raise InputError(
@@ -139,8 +165,7 @@ class Edges:
         """Return [n, width] own_weight · h_i + Σ_j weight_ji · h_j for rows `h` [n, width]."""
         if self.weight is not None:
             return own_weight * h + self.sum_at_targets(self.weigh(self.at_sources(h)))
-        result: Tensor = _NeighbourSum.apply(h, own_weight, self, SOURCE)
-        return result
+        return _neighbour_sum(h, own_weight, self, SOURCE)
 
     def weigh(self, messages: Tensor) -> Tensor:
         """Return messages [m, width], each times the weight of its edge."""
@@ -148,18 +173,15 @@ class Edges:
 
     def at_sources(self, h: Tensor) -> Tensor:
         """Return [m, width] the row of `h` [n, width] at the source of each edge."""
-        result: Tensor = _Select.apply(h, self, SOURCE)
-        return result
+        return _select(h, self, SOURCE)
 
     def at_targets(self, h: Tensor) -> Tensor:
         """Return [m, width] the row of `h` [n, width] at the target of each edge."""
-        result: Tensor = _Select.apply(h, self, TARGET)
-        return result
+        return _select(h, self, TARGET)
 
     def sum_at_targets(self, messages: Tensor) -> Tensor:
         """Return [n, width] the sum of `messages` [m, width] over the edges into each node."""
-        result: Tensor = _EdgeSum.apply(messages, self, TARGET)
-        return result
+        return _edge_sum(messages, self, TARGET)
 
 
 def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Tensor:
@@ -173,10 +195,41 @@ def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Ten
     if graphs is None:
         graphs = int(batch.max()) + 1 if len(batch) else 1
     # Nothing is faster for rows as narrow as logits.
-    return rows.new_zeros((graphs, rows.shape[1])).index_add_(0, batch, rows)
+    return _index_sum(rows, batch, graphs)
+
+
+def _index_sum(rows: Tensor, owner: Tensor, owners: int) -> Tensor:
+    """Return [owners, width] the sum of `rows` [count, width] over the rows of each owner."""
+    if rows.dtype in _SHORT:
+        return _index_sum(rows.float(), owner, owners).to(rows.dtype)
+    return rows.new_zeros((owners, rows.shape[1])).index_add_(0, owner, rows)
 
 
 # Linear maps, each with its transpose as gradient. Members are computed at first use.
+def _neighbour_sum(h: Tensor, own_weight: Tensor | float, edges: Edges, end: int) -> Tensor:
+    """Return [n, width] own_weight · h_i plus the rows of `h` at this end of i's edges."""
+    if plain():
+        return own_weight * h + _edge_sum(_select(h, edges, end), edges, 1 - end)
+    result: Tensor = _NeighbourSum.apply(h, own_weight, edges, end)
+    return result
+
+
+def _select(h: Tensor, edges: Edges, end: int) -> Tensor:
+    """Return [m, width] the rows of `h` [n, width] at this end of the edges."""
+    if plain():
+        return h.index_select(0, edges.index[end])
+    result: Tensor = _Select.apply(h, edges, end)
+    return result
+
+
+def _edge_sum(messages: Tensor, edges: Edges, end: int) -> Tensor:
+    """Return [n, width] the sum of `messages` [m, width] over the edges at this end of a node."""
+    if plain():
+        return _index_sum(messages, edges.index[end], edges.nodes)
+    result: Tensor = _EdgeSum.apply(messages, edges, end)
+    return result
+
+
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, own_weight: Tensor | float, edges: Edges, end: int) -> Tensor:
@@ -192,7 +245,7 @@ class _NeighbourSum(torch.autograd.Function):
         if own_weight is None:
             h, own_weight = ctx.saved_tensors
             through_weight = torch.dot(grad.flatten(), h.flatten())
-        through_h = _NeighbourSum.apply(grad, own_weight, ctx.edges, 1 - ctx.end)
+        through_h = _neighbour_sum(grad, own_weight, ctx.edges, 1 - ctx.end)
         return through_h, through_weight, None, None
 
 
@@ -204,7 +257,7 @@ class _Select(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _EdgeSum.apply(grad, ctx.edges, ctx.end), None, None
+        return _edge_sum(grad, ctx.edges, ctx.end), None, None
 
 
 class _EdgeSum(torch.autograd.Function):
@@ -215,4 +268,4 @@ class _EdgeSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Select.apply(grad, ctx.edges, ctx.end), None, None
+        return _select(grad, ctx.edges, ctx.end), None, None

@@ -213,6 +213,17 @@ def test_masks_by_the_names_of_dig_and_of_older_pyg_count(model: GraphModel, fla
             module.__edge_mask__ = None
     torch.testing.assert_close(masked, logits(model, graph, mask))
     assert not torch.allclose(masked, logits(model, graph), atol=1e-4)
+    set_masks(model, mask, graph.edge_index, apply_sigmoid=False)
+    torch.testing.assert_close(logits(model, graph), masked)
+
+
+def test_a_layer_that_pyg_is_told_to_leave_out_is_not_masked() -> None:
+    model, graph = settled(GIN(*SIZE)), some_graph(6, 5)
+    for conv in model.convs:
+        conv.explain = False
+    whole = logits(model, graph)
+    set_masks(model, hard_mask(graph.num_edges), graph.edge_index)
+    assert torch.equal(logits(model, graph), whole)
 
 
 def test_an_announced_mask_that_nobody_set_is_an_error(model: GraphModel) -> None:
