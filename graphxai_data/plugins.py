@@ -135,7 +135,7 @@ class Group:
         (entry,) = _installed(self._group)[name]
         try:
             return entry.load()
-        except Exception as error:  # whatever the import of foreign code raises
+        except (Exception, SystemExit) as error:  # whatever the import of foreign code raises
             raise PluginError(
                 f"{origin} cannot be imported ({type(error).__name__}: {error}); "
                 f"repair or uninstall {origin.package}"

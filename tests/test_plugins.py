@@ -114,6 +114,22 @@ def test_a_generator_without_recipe_is_listed_too(
     assert "generator 'toy' of package alone 3: no recipe" in cli("list").stdout
 
 
+@pytest.mark.parametrize(
+    "text", ["name = ", "name = 'toy'\nparams = { graphs = 'many' }", "params = 3"]
+)
+def test_a_bad_recipe_of_a_package_does_not_break_the_list(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    site = install(tmp_path / "site")
+    (site / "toy_package" / "recipes" / "bad.toml").write_text(text)
+    monkeypatch.syspath_prepend(site)
+    result = cli("list")
+    assert result.exit_code == 0
+    assert "Warning: package toy-sets 1.2: " in result.stderr
+    assert "bad.toml: not" in result.stderr
+    assert "toy-sets 1.2" in result.stdout
+
+
 @pytest.mark.parametrize("command", [["verify"], ["info"], ["rings"], ["report"]])
 def test_a_missing_package_is_said_to_be_missing(
     toy_build: Path, site: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, command: list[str]
@@ -223,6 +239,14 @@ def test_a_package_that_cannot_be_imported_is_named(toy_build: Path, site: Path,
             "generator 'toy' of package toy-sets 1.2 cannot be imported (ModuleNotFoundError: "
             "No module named 'no_such_module'); repair or uninstall toy-sets"
         ) in result.stderr
+
+
+def test_a_package_that_exits_on_import_is_named(toy_build: Path, site: Path, cli: Cli) -> None:
+    (site / "toy_package" / "__init__.py").write_text("raise SystemExit(3)\n")
+    sys.modules.pop("toy_package")
+    result = cli("verify", toy_build)
+    assert result.exit_code == 2
+    assert "of package toy-sets 1.2 cannot be imported (SystemExit: 3)" in result.stderr
 
 
 def test_an_entry_point_to_nothing_is_named(

@@ -1,11 +1,13 @@
 """The verb `list`."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
 
 from graphxai_data.cli.console import json_option, print_table
+from graphxai_data.errors import InputError
 
 
 @click.command(name="list")
@@ -13,27 +15,21 @@ from graphxai_data.cli.console import json_option, print_table
 def list_datasets(as_json: bool) -> None:
     """List the datasets that can be built, and the package that each comes from."""
     from graphxai_data import __version__
-    from graphxai_data.files.toml import read_toml
     from graphxai_data.generators import PLUGINS
     from graphxai_data.recipe import find, plugin_recipes, shipped_names
 
     own = f"graphxai-data {__version__}"
-    recipes = [(name, find(name), own) for name in shipped_names()]
-    recipes += [(name, *entry) for name, found in plugin_recipes().items() for entry in found]
-    rows = [
-        {
-            "name": name,
-            "graphs": table.get("params", {}).get("graphs"),
-            "splits": table.get("splits", {}),
-            "summary": table.get("summary", ""),
-            "generator": table.get("generator"),
-            "package": package,
-        }
-        for name, table, package in ((n, read_toml(path), p) for n, path, p in recipes)
-    ]
+    rows = [_row(name, find(name), own) for name in shipped_names()]
     problems = PLUGINS.problems()
-    for problem in problems.values():
-        click.echo(f"Warning: {problem}", err=True)
+    warnings = list(problems.values())
+    for name, entries in plugin_recipes().items():
+        for path, package in entries:
+            try:
+                rows.append(_row(name, path, package))
+            except InputError as error:
+                warnings.append(f"package {package}: {error}")
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
@@ -45,6 +41,24 @@ def list_datasets(as_json: bool) -> None:
     for name in PLUGINS.names():
         if name not in used and name not in problems:
             click.echo(f"{PLUGINS.origin(name)}: no recipe; name it in a recipe of your own")
+
+
+def _row(name: str, path: Path, package: str) -> dict[str, Any]:
+    """Return what a recipe says about its dataset; an `InputError` if it is no recipe."""
+    from graphxai_data.files.toml import read_toml
+
+    table = read_toml(path)
+    try:
+        return {
+            "name": name,
+            "graphs": int(table["params"]["graphs"]),
+            "splits": dict(table["splits"]),
+            "summary": str(table.get("summary", "")),
+            "generator": str(table["generator"]),
+            "package": package,
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
