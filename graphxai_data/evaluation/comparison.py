@@ -147,6 +147,8 @@ def compare(
         for seed in seeds
     ]
     engines.check_engine(engine)
+    if not tasks:
+        device_of(device)  # refused if unknown, even where nothing runs on it
     study = Study(dataset, options)
     if save_scores is not None:
         with explained_disk_errors(save_scores, "--save-scores"):
@@ -155,7 +157,8 @@ def compare(
     rows = [row for measurement in measurements for row in measurement.rows]
     if not faithfulness:  # otherwise every model has its own rows of them
         rows += [row for seed in seeds for row in study.measure_without_model(floor, seed)]
-    devices = {measurement.device for measurement in measurements} or {device_of(device).type}
+    # Explainers that look at no model run on the CPU.
+    devices = {measurement.device for measurement in measurements} or {"cpu"}
     conditions = {"device": ", ".join(sorted(devices)), **run_conditions()}
     curves = {key: curve for m in measurements for key, curve in m.curves.items()}
     return Comparison(

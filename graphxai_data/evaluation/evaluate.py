@@ -4,6 +4,7 @@ A score is a number per node, higher for nodes that matter more. Scores come fro
 explainer, a function, an array or a file; all of them are measured in the same way.
 """
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,19 +19,16 @@ from torch_geometric.data import Data
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import fidelity
+from graphxai_data.evaluation.model_outputs import check_outputs
 from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
 from graphxai_data.evaluation.own_metrics import MetricFunction, metric_means, select_metrics
 from graphxai_data.evaluation.parts import Part, recipe_of, select_part
-from graphxai_data.evaluation.score_sources import (
-    Explainer,
-    Scores,
-    Truth,
-    resolve,
-    scores_of,
-)
+from graphxai_data.evaluation.score_sources import Explainer, explained_model, resolve, scores_of
 from graphxai_data.evaluation.timing import times_of
-from graphxai_data.explain.base import check_ready
-from graphxai_data.explain.variants import select_variants, variants_for
+from graphxai_data.evaluation.truth import Scores, Truth
+from graphxai_data.explain.models import check_ready, takes_edge_masks
+from graphxai_data.explain.pyg_explainers import PyGFunction
+from graphxai_data.explain.variants import Variant, select_variants, variants_for
 from graphxai_data.metrics import (
     auroc_per_graph,
     checked_scores,
@@ -41,6 +39,7 @@ from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import load_model
 
 Row = dict[str, Any]
+log = logging.getLogger(__name__)
 
 
 def evaluate(
@@ -62,12 +61,16 @@ def evaluate(
         dataset: a whole dataset, or one split. Or any other PyG dataset or list of graphs that have
             their ground truth as `node_mask` or `edge_mask`: all of them are evaluated.
         explainers: by the name of their row. Each is an array of the scores of all nodes, a list
-            with one array per graph, a `ScoreFile` or its path, the name of a built-in explainer,
-            or a function of one graph, `fn(data)` or `fn(model, data)`, that returns [n] scores or
-            an `Explanation`, ours or PyG's. Functions do not see the masks. Or just names of
+            with one array or `Explanation`, ours or PyG's, per graph, a `ScoreFile` or its path,
+            the name of a built-in explainer, an `Explainer` of PyG or one of its algorithms, or a
+            function of one graph, `fn(data)` or `fn(model, data)`, that returns [n] scores or an
+            `Explanation`. Functions do not see the masks. Scores of edges alone give three rows,
+            `name-mean`, `name-max` and `name-sum` over the edges of a node. Or just names of
             built-in explainers or plug-ins; "all" is the built-in ones that suit the model and the
             dataset.
-        model: to be explained, or its name or folder; None for explainers that need no model.
+        model: to be explained, or its name or folder; None for explainers that need no model. Its
+            forward is given what it has as parameters of x [n, p], edge_index [2, m], edge_attr
+            [m, q], batch [n], edge_weight [m] and batch_size, and returns logits [g, c].
         split: whose graphs; if None those that are loaded, and "test" of a whole dataset.
         batch_size: graphs per batch of the built-in explainers.
         timing: also measure how long an explanation takes; not for arrays and files.
@@ -94,18 +97,24 @@ def evaluate(
         check_ready(model)
     elif faithfulness:
         raise InputError("faithfulness is to a model; give one")
+    if faithfulness:
+        check_outputs(model, part)
     if not isinstance(explainers, Mapping):
         explainers = _built_in(explainers, model, part)
     rows: dict[str, Row] = {}
     for name, explainer in explainers.items():
         source = resolve(name, explainer, model)
-        scores = scores_of(name, source, truth, model, batch_size, force, progress)
-        rows[name] = explanation_metrics(name, scores, truth)
-        rows[name] |= metric_means(own_metrics, name, scores, truth)
-        if timing:
-            rows[name] |= times_of(source, model, truth, batch_size)
-        if faithfulness and model is not None:
-            rows[name] |= fidelity(model, truth, scores.nodes, batch_size)
+        if isinstance(source, Variant | PyGFunction):
+            check_outputs(explained_model(source, model), part)
+        named = scores_of(name, source, truth, model, batch_size, force, progress)
+        times = times_of(source, model, truth, batch_size) if timing else {}
+        for row, scores in named.items():
+            if row in rows:
+                raise InputError(f"explainers: two rows have the name '{row}'; rename one")
+            rows[row] = explanation_metrics(row, scores, truth)
+            rows[row] |= metric_means(own_metrics, row, scores, truth) | times
+            if faithfulness and model is not None:
+                rows[row] |= fidelity(model, truth, scores.nodes, batch_size)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("explainer")
 
 
@@ -116,8 +125,19 @@ def _built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict
     if "all" in names:
         recipe = recipe_of(part)
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
+        _note_missing(model)
         variants = [variant for variant in variants if variant in suitable or variant.origin]
     return {variant.name: variant.name for variant in variants}
+
+
+def _note_missing(model: nn.Module | None) -> None:
+    """Log which rows of "all" a model cannot have."""
+    if model is not None and not takes_edge_masks(model):
+        log.warning(
+            "'all' without gnn-explainer: %s takes no edge_weight and has no MessagePassing layers "
+            "of PyG, so its edges cannot be masked",
+            type(model).__name__,
+        )
 
 
 def explanation_metrics(name: str, scores: Scores, truth: Truth) -> Row:

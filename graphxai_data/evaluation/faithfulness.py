@@ -17,8 +17,13 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError, finite_number
 from graphxai_data.evaluation.parts import Part
-from graphxai_data.evaluation.score_sources import Truth
-from graphxai_data.explain.base import check_ready
+from graphxai_data.evaluation.truth import Truth
+from graphxai_data.explain.models import (
+    call_model,
+    check_logits,
+    check_ready,
+    device_of_model,
+)
 from graphxai_data.metrics import Bools, Floats, accuracy, top_rows
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.training.loss import training_loss
@@ -98,7 +103,7 @@ def retrained_accuracy(
     that of the model's training, "ce" or "bce"; contributions are not penalised.
     """
     tuned = copy.deepcopy(model)  # the caller's model must not change
-    device = next(tuned.parameters()).device
+    device = device_of_model(tuned)
     with seeded(torch_seed(seed, "faithfulness/retrain")):
         optimiser = torch.optim.Adam(tuned.parameters(), lr=rate, fused=True)
         loader = BatchLoader(reduced(training, keep[0]), 64, shuffle=True, seed=seed)
@@ -130,15 +135,13 @@ def class_probabilities(model: nn.Module, graphs: InMemoryDataset, batch_size: i
 @torch.no_grad()
 def graph_logits(model: nn.Module, graphs: InMemoryDataset, batch_size: int) -> Tensor:
     """Return the logits [g, c] of a model."""
-    device = next(model.parameters()).device
-    batches = (batch.to(device) for batch in BatchLoader(graphs, batch_size))
-    logits = torch.cat([model(b.x, b.edge_index, b.edge_attr, b.batch) for b in batches])
-    if logits.ndim != 2 or len(logits) != len(graphs):
-        raise InputError(
-            f"model: expected logits [{len(graphs)}, c], a row per graph, got "
-            f"{list(logits.shape)}; faithfulness is measured where graphs have classes"
-        )
-    return logits
+    device, logits = device_of_model(model), []
+    for batch in BatchLoader(graphs, batch_size):
+        b = batch.to(device)
+        size = b.num_graphs
+        output = call_model(model, b.x, b.edge_index, b.edge_attr, b.batch, batch_size=size)
+        logits.append(check_logits(output, size, len(b.x)))
+    return torch.cat(logits)
 
 
 def reduced(part: Part, keep: Bools) -> InMemoryDataset:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.errors import CheckFailedError, InputError, finite_number, nearest
-from graphxai_data.evaluation.score_sources import Scores, Truth
+from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.functions import load_function
 from graphxai_data.plugins import Group, Origin, blamed
 

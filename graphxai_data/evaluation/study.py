@@ -22,8 +22,9 @@ from graphxai_data.evaluation.faithfulness import (
 from graphxai_data.evaluation.own_metrics import metric_means, select_metrics
 from graphxai_data.evaluation.parts import select_split
 from graphxai_data.evaluation.saved_rows import SavedRows
-from graphxai_data.evaluation.score_sources import Scores, Truth, variant_scores
+from graphxai_data.evaluation.score_sources import variant_scores
 from graphxai_data.evaluation.timing import conditions, time_explainer
+from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.files import SUFFIX, ScoreFile
 from graphxai_data.explain.variants import Variant
 from graphxai_data.progress import Progress, no_progress
@@ -105,6 +106,8 @@ class Study:
                 0, steps, f"training {task}: epoch {done} of {total}"
             ),
         )  # fmt: skip
+        device = device_of(self.options.device)
+        model = model.to(device)  # a checkpoint is loaded on the CPU
         split, path = self.options.split, task.folder(dataset) / RESULTS
         saved = SavedRows(path, dataset, card, split, self.options.force)
         rows, curves = [], {}
@@ -122,7 +125,7 @@ class Study:
                 keys = ("accuracy", "f1") if variant.kind != "none" else ()
                 predictive = {key: card.scores.get(split, {}).get(key) for key in keys}
                 rows.append(_identity(task.model, variant, task.seed) | predictive | row)
-        return Measurement(rows, curves, device_of(self.options.device).type)
+        return Measurement(rows, curves, device.type)
 
     def measure_without_model(self, variants: Iterable[Variant], seed: int) -> list[Row]:
         """Return the rows of explainers that look at no model; they are quick and never saved."""

@@ -6,18 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.evaluation.parts import Part, recipe_of
-from graphxai_data.evaluation.score_sources import Source, Truth
+from graphxai_data.evaluation.score_sources import Source, explained_model
+from graphxai_data.evaluation.truth import Truth
 from graphxai_data.explain import explain
 from graphxai_data.explain.functions import without_answers
+from graphxai_data.explain.models import call_model, device_of_model
 from graphxai_data.explain.plugins import guarded, plugin_batch, plugin_function
+from graphxai_data.explain.pyg_explainers import PyGFunction
 from graphxai_data.explain.variants import Variant
+from graphxai_data.nn.random import seeded, torch_seed
 
 _SINGLE_GRAPHS, _BATCHES = 20, 8
 # Stop early with a slow explainer: after so many seconds, but not before so many measurements.
@@ -26,8 +30,7 @@ _ENOUGH_SECONDS, _FEWEST = 3.0, 3
 
 def conditions(model: nn.Module | None) -> dict[str, Any]:
     """Return what times depend on; it is saved with them."""
-    device = "cpu" if model is None else next(model.parameters()).device.type
-    return {"timed_on": device, "timed_threads": torch.get_num_threads()}
+    return {"timed_on": device_of_model(model).type, "timed_threads": torch.get_num_threads()}
 
 
 def times_of(
@@ -37,8 +40,11 @@ def times_of(
     if isinstance(source, Variant):
         return time_explainer(source, model, truth.part, batch_size)
     if callable(source):
-        graphs = list(islice(truth.shown(), _SINGLE_GRAPHS))
-        time_per_graph = _median_milliseconds(source, graphs, without_answers)
+        model = explained_model(source, model)
+        device, as_given = device_of_model(model), not isinstance(source, PyGFunction)
+        graphs = [data.to(device) for data in islice(truth.shown(as_given), _SINGLE_GRAPHS)]
+        with seeded(torch_seed(0, "evaluate/timing")):
+            time_per_graph = _median_milliseconds(source, graphs, without_answers)
         return {"ms_per_graph": time_per_graph, **conditions(model)}
     return {}
 
@@ -48,13 +54,16 @@ def time_explainer(
 ) -> dict[str, Any]:
     """Return milliseconds per graph of an explainer, on the first graphs of a dataset."""
     options = variant.options_for(recipe_of(part))
-    device = torch.device("cpu") if model is None else next(model.parameters()).device
+    device = device_of_model(model)
     singles = [data.to(device) for data in part[:_SINGLE_GRAPHS]]
     batches = [b.to(device) for b in islice(BatchLoader(part, batch_size), _BATCHES)]
 
     def forward(data: Any) -> None:
         with torch.no_grad():
-            model(data.x, data.edge_index, data.edge_attr, data.batch)  # type: ignore[misc]
+            call_model(
+                cast(nn.Module, model), data.x, data.edge_index, data.edge_attr, data.batch,
+                batch_size=data.num_graphs,
+            )  # fmt: skip
 
     run: Callable[[Any], Any]
     prepare: Callable[[Any], Any]

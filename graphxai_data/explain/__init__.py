@@ -13,11 +13,15 @@ from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.explain.attention import attention
-from graphxai_data.explain.base import ROWS, RULES, Explanation, Inputs, Row, nodes_from_edges
+from graphxai_data.explain.base import Inputs
 from graphxai_data.explain.bcos import BcosExplainer, all_contribution_maps, contribution_map
+from graphxai_data.explain.edges import RULES, nodes_from_edges
+from graphxai_data.explain.explanation import Explanation
 from graphxai_data.explain.gnn_explainer import gnn_explainer
 from graphxai_data.explain.gradients import input_x_gradient, integrated_gradients, saliency
+from graphxai_data.explain.models import further_arguments
 from graphxai_data.explain.plugins import plugin_explanation
+from graphxai_data.explain.targets import ROWS, Row
 from graphxai_data.explain.trivial import (
     degree,
     feature_norm,
@@ -84,7 +88,8 @@ def explain(
     name = str(method).replace("_", "-")
     if name not in METHODS:
         if method in EXPLAINERS.names():
-            return plugin_explanation(method, model, data, target, row, node, options)
+            explanation = plugin_explanation(method, model, data, target, row, node, options)
+            return _about(explanation, model, data)
         known = (*METHODS, *EXPLAINERS.names())
         raise InputError(f"unknown method '{method}'; {nearest(name, known)}")
     inputs = Inputs.of(data, node)
@@ -99,10 +104,17 @@ def explain(
                 f"{', '.join((*_GRAPH_METHODS, 'oracle'))}"
             )
         explanation = _MODEL_METHODS[name](model, inputs, target, row=row, **options)
-        return replace(explanation, data=data)
+        return _about(explanation, model, data)
     scores = _ground_truth(data) if function is None else function(inputs, **options)
     value, classes = (None, None) if model is None else inputs.explained(model, target, row)
-    return replace(inputs.explanation(scores, value, classes), data=data)
+    return _about(inputs.explanation(scores, value, classes), model, data)
+
+
+def _about(explanation: Explanation, model: nn.Module | None, data: Any) -> Explanation:
+    """Return an explanation that knows its graphs and what its model takes."""
+    if model is None:
+        return replace(explanation, data=data)
+    return replace(explanation, data=data, arguments=further_arguments(model))
 
 
 def _check_options(name: str, function: Callable[..., Any] | None, options: dict[str, Any]) -> None:

@@ -4,15 +4,10 @@ import torch
 from torch import nn
 
 from graphxai_data.errors import InputError
-from graphxai_data.explain.base import (
-    Explanation,
-    Inputs,
-    Row,
-    Rule,
-    Target,
-    explained,
-    nodes_from_edges,
-)
+from graphxai_data.explain.base import Inputs
+from graphxai_data.explain.edges import Rule, nodes_from_edges
+from graphxai_data.explain.explanation import Explanation
+from graphxai_data.explain.targets import Row, Target, explained
 from graphxai_data.nn.gsat import GSAT
 from graphxai_data.nn.sums import Edges
 

@@ -5,6 +5,7 @@ its row of W*, the product of the dynamic weights of all layers. The contributio
 and, where the model adds edge features to messages, of edges add up to the logit.
 """
 
+import logging
 from typing import Any
 
 import torch
@@ -12,11 +13,16 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.explain import ExplainerAlgorithm
 from torch_geometric.explain import Explanation as PyGExplanation
-from torch_geometric.explain.config import MaskType, ModelMode
+from torch_geometric.explain.config import MaskType, ModelMode, ModelReturnType, ModelTaskLevel
 
 from graphxai_data.errors import InputError
-from graphxai_data.explain.base import Explanation, Inputs, Row, Target, disclosed_bias, explained
+from graphxai_data.explain.base import Inputs
+from graphxai_data.explain.explanation import Explanation
+from graphxai_data.explain.models import check_logits
+from graphxai_data.explain.targets import Row, Target, disclosed_bias, explained
 from graphxai_data.nn.bcos import DynamicLinear, explanation_mode
+
+log = logging.getLogger(__name__)
 
 
 def contribution_map(
@@ -50,8 +56,13 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     """Contribution maps for PyG's `Explainer`.
 
     `Explainer(model, BcosExplainer(), explanation_type="model", node_mask_type="attributes",
-    edge_mask_type=None, model_config=…)` gives `node_mask` [n, p], the contributions of all node
-    features; with node_mask_type="object" [n, 1]; with edge_mask_type="object" edges as well.
+    model_config=…)` gives `node_mask` [n, p], the contributions of all node features; with
+    node_mask_type="object" [n, 1]. With edge_mask_type="object" it also gives `edge_mask` [m], for
+    models that add edge features to messages; in others nodes carry the whole logit, and this is an
+    `InputError`. Contributions have signs and are no factors; `Explanation.to_pyg` scales them.
+
+    `index` selects the outputs that are explained: graphs of a batch, or nodes for node-level
+    models. The contributions are those to the sum of the selected logits, all of them if None.
 
     Args:
         row: the target's logit, or its contrast to the mean of the others.
@@ -74,60 +85,110 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         **kwargs: Any,
     ) -> PyGExplanation:
         """Return the masks of PyG, filled with contributions."""
-        if kwargs:
-            raise InputError(f"unknown arguments {sorted(kwargs)}; known: edge_attr, batch, index")
-        if isinstance(index, Tensor) and index.numel() != 1:
-            raise InputError(
-                f"index: expected one node, got {index.tolist()}; explain one at a time"
-            )
+        given = {key for key, value in kwargs.items() if value is not None}
+        unknown = sorted(given - {"batch_size"})
+        if unknown:
+            raise InputError(f"unknown arguments {unknown}; known: edge_attr, batch, index")
         data = Data(x=x.detach(), edge_index=edge_index, edge_attr=edge_attr, batch=batch)
-        inputs = Inputs.of(data, None if index is None else int(index))
-        inputs.check_fits(model)
-        if inputs.node is not None:
-            target = target[[inputs.node]]
-        explanation = contribution_map(model, inputs, target, self.row)
-        nodes = {
-            None: None,
-            MaskType.object: explanation.node_scores.unsqueeze(1),
-            MaskType.attributes: explanation.feature_scores,
-        }[self.explainer_config.node_mask_type]
-        edges = explanation.edge_scores
-        if edges is None:  # nodes carry the whole logit
-            edges = x.new_zeros(edge_index.shape[1])
-        has_edge_mask = self.explainer_config.edge_mask_type is not None
-        return PyGExplanation(node_mask=nodes, edge_mask=edges if has_edge_mask else None)
+        inputs = Inputs.of(data)
+        inputs.check_takes(model)
+        _check_dynamic(model)
+        leaves: dict[str, Any] = _leaves(inputs)
+        with explanation_mode(model), torch.enable_grad():
+            logits = inputs._replace(**leaves).outputs(model)
+            rows = len(x) if self.model_config.task_level == ModelTaskLevel.node else inputs.graphs
+            values, _ = explained(check_logits(logits, rows, len(x)), target, self.row)
+            features, edges = _contributions(_selected(values, index).sum(), leaves)
+        config, masks = self.explainer_config, {}
+        if config.node_mask_type is not None:
+            is_object = config.node_mask_type == MaskType.object
+            masks["node_mask"] = features.sum(dim=1, keepdim=True) if is_object else features
+        if config.edge_mask_type is not None:
+            if edges is None:
+                raise InputError(
+                    f"edge_mask_type: expected None, got '{config.edge_mask_type.value}'; in "
+                    f"{type(model).__name__} nodes carry the whole logit, and edges none of it"
+                )
+            masks["edge_mask"] = edges
+        return PyGExplanation(**masks)
 
     def supports(self) -> bool:
-        """Return whether this is classification with one logit per class and masks per node."""
-        kind, mode = self.explainer_config.node_mask_type, self.model_config.mode
-        multiclass = mode == ModelMode.multiclass_classification
-        return bool(multiclass and kind != MaskType.common_attributes)
+        """Return whether this is classification of graphs or nodes by logits, and masks per node.
+
+        The log says what is not supported, as PyG's own algorithms do.
+        """
+        mask, model = self.explainer_config.node_mask_type, self.model_config
+        reasons = {
+            f"mode '{model.mode.value}'": model.mode != ModelMode.multiclass_classification,
+            "task_level 'edge'": model.task_level == ModelTaskLevel.edge,
+            f"return_type '{model.return_type.value}'": model.return_type != ModelReturnType.raw,
+            "node_mask_type 'common_attributes'": mask == MaskType.common_attributes,
+        }
+        for reason, holds in reasons.items():
+            if holds:
+                log.error("BcosExplainer explains logits of classes; not for %s", reason)
+        return not any(reasons.values())
+
+
+def _selected(values: Tensor, index: int | Tensor | None) -> Tensor:
+    """Return the explained values of the outputs that `index` selects."""
+    if index is None:
+        return values
+    index = torch.as_tensor(index, device=values.device)
+    is_mask = index.dtype == torch.bool
+    if index.is_floating_point() or (is_mask and index.shape != values.shape):
+        raise InputError(f"index: expected outputs from 0 to {len(values) - 1}, got {index}")
+    if not is_mask and bool(((index < 0) | (index >= len(values))).any()):
+        raise InputError(
+            f"index: expected outputs from 0 to {len(values) - 1}, got {index.tolist()}"
+        )
+    return values[index]
 
 
 def _maps(model: nn.Module, inputs: Inputs, row: Row, *targets: Target) -> list[Explanation]:
     """Return the contribution map of every target, or of every class if there are no targets."""
-    if not any(isinstance(module, DynamicLinear) for module in model.modules()):
-        raise InputError(
-            f"'bcos' explains models of B-cos layers; {type(model).__name__} has none: use "
-            "bcos-gin or bcos-gine, or another method such as 'integrated-gradients'"
-        )
-    leaves = {"x": inputs.x.detach().clone().requires_grad_()}
-    if inputs.edge_attr is not None and inputs.edge_attr.is_floating_point():
-        leaves["edge_attr"] = inputs.edge_attr.detach().clone().requires_grad_()
+    _check_dynamic(model)
+    leaves = _leaves(inputs)
     bias, maps = disclosed_bias(model, row), []
     with explanation_mode(model), torch.enable_grad():
         logits = inputs.logits(model, **leaves)
         for target in targets or range(logits.shape[1]):
             value, classes = explained(logits, target, row)
-            # No path leads to the logits from edges that are not used, or that are multiplied.
-            x_row, *edge_row = torch.autograd.grad(
-                value.sum(), list(leaves.values()), retain_graph=not targets, allow_unused=True
-            )
-            features, edges = (leaves["x"] * x_row).detach(), None
-            if edge_row and edge_row[0] is not None:
-                edges = (leaves["edge_attr"] * edge_row[0]).detach().sum(dim=1)
+            features, edges = _contributions(value.sum(), leaves, keep_graph=not targets)
             nodes, value = features.sum(dim=1), value.detach()
             maps.append(
                 inputs.explanation(nodes, value, classes, features=features, edges=edges, bias=bias)
             )
     return maps
+
+
+def _check_dynamic(model: nn.Module) -> None:
+    if not any(isinstance(module, DynamicLinear) for module in model.modules()):
+        raise InputError(
+            f"'bcos' explains models of B-cos layers; {type(model).__name__} has none: use "
+            "bcos-gin or bcos-gine, or another method such as 'integrated-gradients'"
+        )
+
+
+def _leaves(inputs: Inputs) -> dict[str, Tensor]:
+    """Return copies of the features that contributions are computed for."""
+    leaves = {"x": inputs.x.detach().clone().requires_grad_()}
+    if inputs.edge_attr is not None and inputs.edge_attr.is_floating_point():
+        leaves["edge_attr"] = inputs.edge_attr.detach().clone().requires_grad_()
+    return leaves
+
+
+def _contributions(
+    value: Tensor, leaves: dict[str, Tensor], keep_graph: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """Return the contributions [n, p] of node features, and [m] of edges, to a sum of outputs.
+
+    None for edges that are not used, or that are multiplied: no path leads to the outputs.
+    """
+    x_row, *edge_row = torch.autograd.grad(
+        value, list(leaves.values()), retain_graph=keep_graph, allow_unused=True
+    )
+    features, edges = (leaves["x"] * x_row).detach(), None
+    if edge_row and edge_row[0] is not None:
+        edges = (leaves["edge_attr"] * edge_row[0]).detach().sum(dim=1)
+    return features, edges

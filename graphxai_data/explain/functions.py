@@ -8,7 +8,8 @@ from typing import Any
 from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.errors import InputError
-from graphxai_data.explain.base import Explanation
+from graphxai_data.explain.explanation import Explanation
+from graphxai_data.explain.pyg import mask_scores
 from graphxai_data.plugins import Group, Origin
 
 _ANSWERS = ("node_mask", "edge_mask", "split", "group")
@@ -43,17 +44,15 @@ def takes_model(function: Callable[..., Any], what: str, graphs: str = "data") -
 
 
 def node_and_edge_scores(result: Any, what: str) -> tuple[Any, Any]:
-    """Return node scores and edge scores, or None, of what a function returned."""
+    """Return scores of nodes and of edges in what a function returned; one of them may be None.
+
+    `what` names the result in messages.
+    """
     if isinstance(result, Explanation):
         return result.node_scores, result.edge_scores
     if isinstance(result, PyGExplanation):
-        nodes = result.get("node_mask")
-        if nodes is None:
-            raise InputError(
-                f"{what} gave a PyG Explanation without a node_mask; make scores of nodes from its "
-                "edge_mask with graphxai_data.explain.nodes_from_edges"
-            )
-        return nodes if nodes.ndim == 1 else nodes.sum(dim=-1), result.get("edge_mask")
+        masks = mask_scores(result, what)
+        return masks.nodes, masks.edges
     return result, None
 
 

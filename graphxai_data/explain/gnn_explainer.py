@@ -3,11 +3,10 @@
 Masks of edges and of node features are learned so that the masked graph keeps its class, with few
 entries, near 0 or 1. Graphs do not interact in the model, in the loss (a sum with one term per
 graph) or in Adam (which updates each entry separately). So one optimisation explains all graphs of
-a batch with the same result as one optimisation per graph. PyG's class sets edge masks in
-`MessagePassing` layers; the models here take them as `edge_weight`.
+a batch with the same result as one optimisation per graph. A model gets the edge mask as
+`edge_weight`, or, if it takes none, as PyG's class sets it: in its `MessagePassing` layers.
 """
 
-import inspect
 import math
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -17,7 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from graphxai_data.errors import InputError, finite_number, whole_number
-from graphxai_data.explain.base import Explanation, Inputs, Row, Rule, Target, nodes_from_edges
+from graphxai_data.explain.base import Inputs
+from graphxai_data.explain.edges import Rule, nodes_from_edges
+from graphxai_data.explain.explanation import Explanation
+from graphxai_data.explain.models import takes_edge_masks
+from graphxai_data.explain.targets import Row, Target
 from graphxai_data.seeds import MAX_SEED, rng_for, uniform
 
 # PyG's coefficients.
@@ -61,10 +64,10 @@ def gnn_explainer(
     whole_number("epochs", epochs, 1, 10**6)
     finite_number("rate", rate, 0)
     whole_number("seed", seed, 0, MAX_SEED)
-    if "edge_weight" not in inspect.signature(model.forward).parameters:
+    if not takes_edge_masks(model):
         raise InputError(
-            f"'gnn-explainer' needs a model whose forward takes edge_weight [edges]; "
-            f"{type(model).__name__} does not"
+            f"'gnn-explainer' masks edges: it needs a model whose forward takes edge_weight "
+            f"[edges], or whose layers are PyG's MessagePassing; {type(model).__name__} has neither"
         )
     if node_scores not in ("edges", "features") or (node_scores == "features" and not node_mask):
         raise InputError("node_scores: expected 'edges', or with node_mask=True 'features'")

@@ -5,7 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from graphxai_data.errors import whole_number
-from graphxai_data.explain.base import Explanation, Inputs, Row, Target, disclosed_bias, explained
+from graphxai_data.explain.base import Inputs
+from graphxai_data.explain.explanation import Explanation
+from graphxai_data.explain.targets import Row, Target, disclosed_bias, explained
 
 # Nodes per pass of integrated gradients: larger passes do not fit in the caches and are slower
 # (`python -m benchmarks.explain`).

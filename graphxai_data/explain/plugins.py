@@ -7,7 +7,6 @@ goes wrong in it is an error that names it.
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +15,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from graphxai_data.errors import CheckFailedError, InputError, nearest, whole_number
-from graphxai_data.explain.base import Explanation, Inputs, Row, Target
+from graphxai_data.explain.base import Inputs
+from graphxai_data.explain.explanation import Explanation
 from graphxai_data.explain.functions import node_and_edge_scores, without_answers
+from graphxai_data.explain.targets import Row, Target
 from graphxai_data.explain.variants import EXPLAINERS, Variant, plugin_variant
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import checked_scores
@@ -50,11 +51,16 @@ def plugin_explanation(
         asked |= {key: value for key, value in choices.items() if value is not None}
     run = plugin_function(variant, model, asked)
     with guarded(variant, asked):
-        nodes, edges = node_and_edge_scores(run(plugin_batch(data)), "it")
+        nodes, edges = node_and_edge_scores(run(plugin_batch(data)), "its result")
+        if nodes is None and edges is not None:
+            raise InputError(
+                "it gave a PyG Explanation without a node_mask; make scores of nodes from its "
+                "edge_mask with graphxai_data.explain.nodes_from_edges"
+            )
         node_scores = _checked(nodes, inputs, inputs.batch, "node")
         edge_scores = None if edges is None else _checked(edges, inputs, inputs.edge_graph, "edge")
     value, classes = (None, None) if model is None else inputs.explained(model, target, row)
-    return replace(inputs.explanation(node_scores, value, classes, edges=edge_scores), data=data)
+    return inputs.explanation(node_scores, value, classes, edges=edge_scores)
 
 
 def plugin_function(

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from torch import nn
 
 from graphxai_data.errors import InputError, nearest
-from graphxai_data.explain.base import RULES, Rule
+from graphxai_data.explain.edges import RULES, Rule
 from graphxai_data.explain.functions import first_line, load_function, takes_model
+from graphxai_data.explain.models import takes_edge_masks
 from graphxai_data.nn.bcos import DynamicLinear
 from graphxai_data.nn.bcos_gin import BcosGINE
 from graphxai_data.nn.gin import DeepSets
@@ -156,7 +157,8 @@ def variants_for(
     ]
     if not (isinstance(model, BcosGINE) and model.additive):  # edges contribute nothing
         variants = [variant for variant in variants if not variant.options.get("fold_edges")]
-    if isinstance(model, DeepSets):  # the model sees no edges that could be masked
+    # A model that sees no edges, or that cannot be told to see only some of them.
+    if isinstance(model, DeepSets) or (model is not None and not takes_edge_masks(model)):
         variants = [variant for variant in variants if variant.method != "gnn-explainer"]
     return variants
 

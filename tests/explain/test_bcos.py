@@ -15,6 +15,7 @@ from graphxai_data.nn import GIN, BcosGIN, BcosGINE
 from tests.nn.test_gin import BATCH, BONDS, CLASSES, EDGES, FEATURES, dynamic_matrices, settled
 
 B_VALUES = [1, 1.5, 2, 2.5, 3]
+CONFIG = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
 
 
 def some_batch(dtype: torch.dtype = torch.double) -> Batch:
@@ -155,10 +156,9 @@ def test_pygs_explainer_gives_the_same(node_mask_type: str, edges: str) -> None:
         BcosExplainer(),
         explanation_type="model",
         node_mask_type=node_mask_type,
-        edge_mask_type="object",
-        model_config={"mode": "multiclass_classification", "task_level": "graph",
-                      "return_type": "raw"},
-    )  # fmt: skip
+        edge_mask_type="object" if edges == "additive" else None,
+        model_config=CONFIG,
+    )
     pyg = explainer(data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH)
     explanation = explain(model, data)
     expected = (
@@ -167,11 +167,78 @@ def test_pygs_explainer_gives_the_same(node_mask_type: str, edges: str) -> None:
         else explanation.node_scores[:, None]
     )
     torch.testing.assert_close(pyg.node_mask, expected)
-    edge_scores = (
-        torch.zeros(EDGES.shape[1]).double() if edges != "additive" else explanation.edge_scores
-    )
-    torch.testing.assert_close(pyg.edge_mask, edge_scores)
+    if edges == "additive":
+        torch.testing.assert_close(pyg.edge_mask, explanation.edge_scores)
+    else:
+        assert pyg.available_explanations == ["node_mask"]
     assert torch.equal(pyg.target, explanation.target)
+
+
+@pytest.mark.parametrize("edges", [None, "multiplicative"])
+def test_there_is_no_edge_mask_where_nodes_carry_the_whole_logit(edges: str | None) -> None:
+    model, data = some_model(edges), some_batch()
+    explainer = Explainer(
+        model, BcosExplainer(), "model", CONFIG, node_mask_type="object", edge_mask_type="object"
+    )
+    message = "edge_mask_type: expected None, got 'object'; in Bcos.* nodes carry the whole logit"
+    with pytest.raises(InputError, match=message):
+        explainer(data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH)
+
+
+def test_the_index_of_pyg_selects_graphs_of_a_batch() -> None:
+    model, data = some_model("additive"), some_batch()
+    explainer = Explainer(
+        model, BcosExplainer(), "model", CONFIG, node_mask_type="attributes",
+        edge_mask_type="object",
+    )  # fmt: skip
+    whole = explainer(data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH)
+    expected = dynamic_matrices(model, data.x, data.edge_attr)
+    logits = model(data.x, EDGES, data.edge_attr, BATCH)
+    for index in (0, 1, torch.tensor([1]), torch.tensor([False, True])):
+        one = explainer(data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH, index=index)
+        graph = 0 if isinstance(index, int) and index == 0 else 1
+        inside = (data.batch == graph)[:, None]
+        torch.testing.assert_close(one.node_mask, torch.where(inside, whole.node_mask, 0.0))
+        row = expected[graph, int(logits[graph].argmax())]
+        of_nodes = row[: data.x.numel()].reshape(data.x.shape) * data.x.numpy()
+        np.testing.assert_allclose(one.node_mask, of_nodes, atol=1e-12)
+    both = explainer(
+        data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH, index=torch.tensor([0, 1])
+    )
+    torch.testing.assert_close(both.node_mask, whole.node_mask)
+    torch.testing.assert_close(both.edge_mask, whole.edge_mask)
+    with pytest.raises(InputError, match=r"index: expected outputs from 0 to 1, got \[2\]"):
+        explainer(data.x, EDGES, edge_attr=data.edge_attr, batch=BATCH, index=2)
+
+
+def test_the_index_of_pyg_selects_nodes_of_node_level_models() -> None:
+    model, data = some_model(None, level="node"), some_batch()
+    x = data.x[:5]
+    explainer = Explainer(
+        model, BcosExplainer(), "model", CONFIG | {"task_level": "node"}, node_mask_type="object"
+    )
+    graph = Data(x=x, edge_index=EDGES)
+    maps = [explain(model, graph, node=node).node_scores for node in range(5)]
+    for node in range(5):
+        mask = explainer(x, EDGES, index=node).node_mask
+        torch.testing.assert_close(mask.squeeze(1), maps[node])
+    several = explainer(x, EDGES, index=torch.tensor([0, 3])).node_mask
+    torch.testing.assert_close(several.squeeze(1), maps[0] + maps[3])
+    torch.testing.assert_close(explainer(x, EDGES).node_mask.squeeze(1), sum(maps))
+    wrong = Explainer(model, BcosExplainer(), "model", CONFIG, node_mask_type="object")
+    with pytest.raises(InputError, match=r"logits \[1, classes\], a row per graph, got \[5, 4\]"):
+        wrong(x, EDGES)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mode": "binary_classification"}, {"task_level": "edge"}, {"return_type": "log_probs"}],
+)
+def test_the_algorithm_for_pyg_explains_logits_of_classes(changes: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="'BcosExplainer' does not support"):
+        Explainer(
+            some_model(None), BcosExplainer(), "model", CONFIG | changes, node_mask_type="object"
+        )
 
 
 def test_a_node_level_model_is_explained_for_one_node_at_a_time() -> None:

@@ -1,0 +1,187 @@
+"""Explainers of PyG as functions of one graph; they are checked to fit the model and the task."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.explain import Explainer, ExplainerAlgorithm
+from torch_geometric.explain import Explanation as PyGExplanation
+from torch_geometric.explain.algorithm.utils import clear_masks
+from torch_geometric.explain.config import ExplanationType, MaskType, ModelMode, ModelTaskLevel
+
+from graphxai_data.errors import InputError
+from graphxai_data.explain.bcos import BcosExplainer
+from graphxai_data.explain.models import (
+    arguments_in_order,
+    check_ready,
+    device_of_model,
+    further_arguments,
+    mask_layers,
+)
+
+_MODEL = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
+# Masks of nodes and of edges, the most detailed first.
+_MASKS = (
+    ("attributes", "object"), ("attributes", None), ("object", "object"), ("object", None),
+    (None, "object"),
+)  # fmt: skip
+# Captum says that it sets up what it needs, for every graph.
+_NO_NEWS = ("Input Tensor .* did not already require gradients", "Setting .* hooks on ReLU")
+
+
+@dataclass(frozen=True)
+class PyGFunction:
+    """An explainer of PyG as a function of one graph; its result is for the predicted class.
+
+    An explainer of type "phenomenon" explains the class `y` of the graph instead.
+    """
+
+    name: str
+    explainer: Explainer
+
+    @property
+    def model(self) -> nn.Module:
+        """Return the model that is explained."""
+        model: nn.Module = self.explainer.model
+        return model
+
+    def __call__(self, data: Any) -> PyGExplanation:
+        """Return the explanation of a graph with x [n, p]."""
+        explainer, model = self.explainer, self.model
+        data = data.to(device_of_model(model))
+        batch = torch.zeros(len(data.x), dtype=torch.int64, device=data.x.device)
+        known = {"edge_attr": data.edge_attr, "batch": batch, "batch_size": 1, "edge_weight": None}
+        taken = further_arguments(model)
+        values = {key: value if key in taken else None for key, value in known.items()}
+        arguments = arguments_in_order(
+            model, {"x": data.x, "edge_index": data.edge_index, **values}
+        )
+        target = None
+        if explainer.explanation_type == ExplanationType.phenomenon:
+            target = self._label(data)
+        with _left_as_it_was(model), warnings.catch_warnings():
+            for message in _NO_NEWS:
+                warnings.filterwarnings("ignore", message, UserWarning)
+            try:
+                result = explainer(data.x, data.edge_index, target=target, **arguments)
+            except ValueError as error:
+                raise InputError(f"explainer '{self.name}': {error}") from error
+        if not isinstance(result, PyGExplanation):
+            kind = type(result).__name__
+            raise InputError(f"explainer '{self.name}': expected a PyG Explanation, got {kind}")
+        return result
+
+    def _label(self, data: Any) -> Tensor:
+        if data.get("y") is None:
+            raise InputError(
+                f"explainer '{self.name}': of type 'phenomenon', which explains the class y of a "
+                "graph, and these graphs have none; use explanation_type='model'"
+            )
+        label: Tensor = data.y.view(-1)
+        return label
+
+
+def pyg_function(
+    name: str, explainer: Explainer | ExplainerAlgorithm, model: nn.Module | None
+) -> PyGFunction:
+    """Return an explainer, or an algorithm that gets one, as a function of one graph.
+
+    Args:
+        name: of its row, for messages.
+        explainer: for the model, if one is given.
+        model: in evaluation mode; None is the explainer's own.
+    """
+    what = f"explainer '{name}'"
+    if isinstance(explainer, ExplainerAlgorithm):
+        if model is None:
+            raise InputError(f"{what}: {type(explainer).__name__} explains a model; give one")
+        explainer = _connected(what, explainer, model)
+    elif model is not None and explainer.model is not model:
+        raise InputError(
+            f"{what}: made for another model, a {type(explainer.model).__name__}; make it for the "
+            "model that is given, or give its own"
+        )
+    _check(what, explainer)
+    return PyGFunction(name, explainer)
+
+
+def _connected(what: str, algorithm: ExplainerAlgorithm, model: nn.Module) -> Explainer:
+    """Return an explainer of a model, with the most detailed masks that the algorithm supports."""
+    has_edges = bool(mask_layers(model)) and not isinstance(algorithm, BcosExplainer)
+    with _silent_root_logger():
+        for nodes, edges in _MASKS:
+            if edges and not has_edges:
+                continue
+            try:
+                return Explainer(
+                    model, algorithm, "model", _MODEL, node_mask_type=nodes, edge_mask_type=edges
+                )
+            except ValueError:  # not supported
+                continue
+    advice = "give a trained torch_geometric.explain.Explainer with settings of its own"
+    if not has_edges:
+        advice = f"{type(model).__name__} has no MessagePassing layers, whose edges it may need"
+    raise InputError(
+        f"{what}: {type(algorithm).__name__} supports no explanation of the predicted class of a "
+        f"graph; {advice}"
+    )
+
+
+def _check(what: str, explainer: Explainer) -> None:
+    """Raise an `InputError` unless an explainer can explain the classes of graphs."""
+    check_ready(explainer.model)
+    config = explainer.model_config
+    for key, value, expected in (
+        ("task_level", config.task_level, ModelTaskLevel.graph),
+        ("mode", config.mode, ModelMode.multiclass_classification),
+    ):
+        if value != expected:
+            raise InputError(
+                f"{what}: made for {key} '{value.value}', expected '{expected.value}': models have "
+                "a logit for each class of a graph; change its model_config"
+            )
+    if explainer.node_mask_type == MaskType.common_attributes:
+        raise InputError(
+            f"{what}: node_mask_type 'common_attributes' ranks features, not nodes; use 'object' "
+            "or 'attributes'"
+        )
+    if explainer.edge_mask_type is not None and not mask_layers(explainer.model):
+        raise InputError(
+            f"{what}: edge_mask_type: expected None; {type(explainer.model).__name__} has no "
+            "MessagePassing layers, so masks of edges would change nothing"
+        )
+
+
+@contextmanager
+def _left_as_it_was(model: nn.Module) -> Iterator[None]:
+    """Take away what explainers of PyG may leave in a model: masks, and gradients of weights."""
+    weights = list(model.parameters())
+    kept = [None if weight.grad is None else weight.grad.clone() for weight in weights]
+    try:
+        yield
+    finally:
+        clear_masks(model)
+        for weight, gradient in zip(weights, kept, strict=True):
+            weight.grad = gradient
+
+
+@contextmanager
+def _silent_root_logger() -> Iterator[None]:
+    """Drop what is logged without a logger: PyG reports each setting that is not supported."""
+    root, handler = logging.getLogger(), logging.NullHandler()
+
+    def drop(_: logging.LogRecord) -> bool:
+        return False
+
+    root.addHandler(handler)  # without any, logging would set up one that stays
+    root.addFilter(drop)
+    try:
+        yield
+    finally:
+        root.removeFilter(drop)
+        root.removeHandler(handler)
