@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 
-from graphxai_data.errors import finite_number, whole_number
-from graphxai_data.nn.sums import plain
+from graphxai_data.errors import InputError, finite_number, whole_number
+from graphxai_data.nn.sums import full_precision, plain
 
 # The share of the mean over all channels that is added to the mean square of each.
 _FLOOR = 1e-3
@@ -28,6 +29,10 @@ class DynamicLinear(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.hold_weights = False  # whether they count as constants; set by `explanation_mode`
+
+    def set_explanation_mode(self, activate: bool = True) -> None:
+        """Hold the weights or not; by this name the `explanation_mode` of B-cos v2 finds it."""
+        self.hold_weights = activate
 
 
 class BcosLinear(DynamicLinear):
@@ -147,8 +152,8 @@ class RMSNorm(DynamicLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [n, width] for an input [n, width]."""
-        if self.training and len(x):
-            mean_square = torch.linalg.vector_norm(x.detach(), dim=0).square() / len(x)
+        if self.training and x.shape[0]:
+            mean_square = torch.linalg.vector_norm(x.detach(), dim=0).square() / x.shape[0]
             self.mean_square.lerp_(mean_square.to(self.mean_square.dtype), self.momentum)
         else:
             mean_square = self.mean_square
@@ -157,7 +162,7 @@ class RMSNorm(DynamicLinear):
             constant: Tensor = x * scale
             return constant
         if plain():
-            return x * _inverse_root(torch.linalg.vector_norm(x, dim=0).square() / len(x))
+            return x * _inverse_root(torch.linalg.vector_norm(x, dim=0).square() / x.shape[0])
         normed: Tensor = _DivideByRMS.apply(x, scale, self)
         return normed
 
@@ -201,8 +206,11 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
     """Hold the dynamic weights of a model constant, and put it in evaluation mode, for a while.
 
     The gradient of an output is then its row of W*(X, A), and input times gradient the contribution
-    map. On leaving, also by an exception, every module gets its former modes back.
+    map. On leaving, also by an exception, every module gets its former modes back. Autocast is off
+    inside: in half precision the map would add up to the logit with two digits only. A compiled
+    model has to run inside, for its backward pass is compiled with its forward pass.
     """
+    device = next((parameter.device.type for parameter in model.parameters()), "cpu")
     layers = [module for module in model.modules() if isinstance(module, DynamicLinear)]
     held_before = [layer.hold_weights for layer in layers]
     modes = [(module, module.training) for module in model.modules()]
@@ -210,7 +218,8 @@ def explanation_mode(model: nn.Module) -> Iterator[nn.Module]:
         model.train(mode=False)
         for layer in layers:
             layer.hold_weights = True
-        yield model
+        with full_precision(device):
+            yield model
     finally:
         for layer, held in zip(layers, held_before, strict=True):
             layer.hold_weights = held
@@ -225,9 +234,24 @@ def contributions(value: Tensor, leaves: Sequence[Tensor], model: nn.Module) -> 
     logits, and the gradient of what you make of the contributions, outside `explanation_mode`:
     inside, dynamic weights would be constants to them.
     """
+    if any(node.name() == "CompiledFunctionBackward" for node in _nodes(value)):
+        raise InputError(
+            "contributions: the logits are those of a compiled model, which cannot hold its "
+            "weights in the backward pass alone; compute them by the model before torch.compile"
+        )
     with explanation_mode(model):
         rows = torch.autograd.grad(value.sum(), leaves, create_graph=True)
     return [(leaf * row).sum(dim=1) for leaf, row in zip(leaves, rows, strict=True)]
+
+
+def _nodes(value: Tensor) -> set[Node]:
+    """Return all steps of the backward pass of a value."""
+    found: set[Node] = set()
+    new = set() if value.grad_fn is None else {value.grad_fn}
+    while new:
+        found |= new
+        new = {node for step in new for node, _ in step.next_functions if node} - found
+    return found
 
 
 def _check_order(held_forward: bool, held_now: bool) -> None:

@@ -116,7 +116,7 @@ class Conv(MessagePassing):
 
     def explain_message(self, inputs: Tensor) -> Tensor:
         """Return messages [m, width] times the mask."""
-        mask = self.edge_mask(len(inputs))
+        mask = self.edge_mask(inputs.shape[0])
         if mask is None:
             raise InputError(
                 "edge mask: an explainer announced one but set none; call "

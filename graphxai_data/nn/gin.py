@@ -64,12 +64,14 @@ class GraphModel(nn.Module):
             edge_attr: [m, q] edge features, for models that use them.
             batch: [n] the graph of every node; None for a single graph.
             edge_weight: [m] a factor for every message, such as an attention.
-            batch_size: number of graphs; needed only if the last ones may have no nodes.
+            batch_size: number of graphs; needed only if the last ones may have no nodes, and by
+                `torch.compile(…, fullgraph=True)`, which cannot look at the values of `batch`.
 
         Returns:
             [g, c], or [n, c] for node-level models.
         """
-        edges = Edges(edge_index, len(x), edge_attr, edge_weight)
+        # Of tensors we ask the shape: `torch.export` takes their `len` for a constant.
+        edges = Edges(edge_index, x.shape[0], edge_attr, edge_weight)
         return self.logits(x, edges, batch, batch_size)
 
     def logits(
@@ -158,12 +160,13 @@ class GraphNetwork(GraphModel):
                 f"x: expected [nodes, {self.in_features}], got {list(x.shape)}; "
                 "this model was made for other node features"
             )
-        count, width, attr, weight = len(edges), self.edge_features, edges.attr, edges.weight
+        count, width = edges.index.shape[1], self.edge_features
+        attr, weight = edges.attr, edges.weight
         if weight is not None and weight.shape != (count,):
             raise InputError(
                 f"edge_weight: expected [{count}], one per edge, got {list(weight.shape)}"
             )
-        if not width and attr is not None and count and len(attr) != count:
+        if not width and attr is not None and count and attr.shape[0] != count:
             # Captum's explainer passes arguments by position, whatever their names are.
             raise InputError(
                 f"edge_attr: expected [{count} edges, …], got {list(attr.shape)}; it is the third "
@@ -249,7 +252,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [n, width] for an input [n, width]."""
-        if len(x) > 1:
+        if x.shape[0] > 1:
             return super().forward(x)
         return nn.functional.batch_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps

@@ -78,8 +78,8 @@ class GSAT(GraphModel):
             noise = torch.logit(torch.rand_like(scores), eps=_NOISE_EPSILON)
             noisy = (scores + noise) / self.temperature
         first = cast(Conv, self.backbone.convs[0])
-        mask = first.edge_mask(len(edges)) if first.observed else None
-        attention = both_ways(torch.sigmoid(noisy), edges.index, len(x), mask)
+        mask = first.edge_mask(edges.index.shape[1]) if first.observed else None
+        attention = both_ways(torch.sigmoid(noisy), edges.index, x.shape[0], mask)
         weight = attention if edges.weight is None else attention * edges.weight
         h = self.backbone.states(x, edges.with_weight(weight))
         pooled = self.backbone.pool(h, batch, batch_size)
@@ -131,7 +131,7 @@ def both_ways(values: Tensor, edge_index: Tensor, nodes: int, mask: Tensor | Non
     key = edge_index[0] * nodes + edge_index[1]
     reverse_key = edge_index[1] * nodes + edge_index[0]
     order = torch.argsort(key, stable=True)
-    position = torch.searchsorted(key[order], reverse_key).clamp_max(max(len(key) - 1, 0))
+    position = torch.searchsorted(key[order], reverse_key).clamp_max(max(key.shape[0] - 1, 0))
     partner = order[position]
     has_reverse = key[partner] == reverse_key
     of_partner = values.index_select(0, partner)

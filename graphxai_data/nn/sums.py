@@ -12,7 +12,7 @@ import copy
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -75,7 +75,7 @@ class Members:
             return values.new_zeros((owners, width))
         if values.dtype in _SHORT:
             return self.summed(values.float()).to(values.dtype)
-        with _full_precision(values.device.type):
+        with full_precision(values.device.type):
             return self._matrix(values.dtype) @ values.contiguous()
 
     def summed_with_own(self, values: Tensor, own_weight: float) -> Tensor:
@@ -86,7 +86,7 @@ class Members:
         if values.dtype in _SHORT:
             return self.summed_with_own(values.float(), own_weight).to(values.dtype)
         values = values.contiguous()
-        with _full_precision(values.device.type):
+        with full_precision(values.device.type):
             return torch.addmm(values, self._matrix(values.dtype), values, beta=own_weight)
 
     def _check_rows(self, values: Tensor) -> None:
@@ -103,8 +103,8 @@ class Members:
         return self._matrices[dtype]
 
 
-def _full_precision(device: str) -> AbstractContextManager[Any]:
-    """Return a context without autocast: there is no product of sparse matrices in bfloat16."""
+def full_precision(device: str) -> AbstractContextManager[Any]:
+    """Return a context without autocast, under which sparse matrices have no products."""
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else _AS_IS
 
 
@@ -193,7 +193,8 @@ def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Ten
     if batch is None:
         return rows.sum(dim=0, keepdim=True)
     if graphs is None:
-        graphs = int(batch.max()) + 1 if len(batch) else 1
+        # Not `int`, which `torch.export` takes for a constant.
+        graphs = cast(int, batch.max().item()) + 1 if batch.shape[0] else 1
     # Nothing is faster for rows as narrow as logits.
     return _index_sum(rows, batch, graphs)
 
@@ -244,7 +245,7 @@ class _NeighbourSum(torch.autograd.Function):
         own_weight, through_weight = ctx.own_weight, None
         if own_weight is None:
             h, own_weight = ctx.saved_tensors
-            through_weight = torch.dot(grad.flatten(), h.flatten())
+            through_weight = torch.dot(grad.reshape(-1), h.reshape(-1))
         through_h = _neighbour_sum(grad, own_weight, ctx.edges, 1 - ctx.end)
         return through_h, through_weight, None, None
 
