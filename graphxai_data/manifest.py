@@ -3,8 +3,9 @@
 import json
 import platform
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, parse_table, read_toml
-from graphxai_data.files.urls import local_path
+from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import PLUGINS, plugin_origin
 from graphxai_data.graphs.shards import SCHEMA_VERSION
 from graphxai_data.graphs.summary import Summary
@@ -140,8 +141,8 @@ class Manifest:
         """Return the error about a manifest that this version of its generator does not accept."""
         if self.plugin is None:
             return DamagedError(f"{problem}; {_REBUILD}")
-        changed = "the plug-in has changed since it made the build, or manifest.json was edited"
-        return PluginError(f"{problem}; {self.plugin_difference or changed}")
+        changed = f"{self.made_by} has changed since it made the build, or manifest.json was edited"
+        return PluginError(f"{self.plugin_difference or changed}; {problem}")
 
     def _contradiction(self, recipe: Recipe) -> str | None:
         """Return where the manifest contradicts itself or its recipe, or None."""
@@ -177,8 +178,13 @@ class Manifest:
         if plugin is None:
             return
         built = f"{folder}: built by {self.made_by}"
-        register = f"; call graphxai_data.register('{name}', …) first"
+        register = f"; in Python, call graphxai_data.register('{name}', …) first"
         missing = f", which is not installed: pip install {plugin.package}"
+        with suppress(PackageNotFoundError):
+            missing = (
+                f"; {plugin.package} {version(plugin.package or ' ')} is installed, but does not "
+                f"offer it: pip install {plugin.package}=={plugin.version}"
+            )
         try:
             here = plugin_origin(name)
         except PluginError as error:
@@ -215,6 +221,21 @@ class Manifest:
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
         return json.dumps(asdict(self), indent=2)
+
+
+def load_recipe(name: str | Path | Recipe, root: str | Path, seed: int) -> Recipe:
+    """Return a recipe; an error about an unknown dataset that is built names the missing plug-in.
+
+    Raises:
+        PluginError: there is such a build, made by a plug-in that is not here.
+        InputError: the recipe is unknown or wrong.
+    """
+    try:
+        return Recipe.load(name)
+    except InputError:
+        if not is_url(root) and (local_path(root) / str(name) / f"seed-{seed}").is_dir():
+            Manifest.load(local_path(root) / str(name) / f"seed-{seed}")
+        raise
 
 
 _REBUILD = "delete the build folder and build again"

@@ -12,11 +12,13 @@ Nothing is imported before it is used by its name.
 import logging
 import re
 import sys
+import traceback
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError, nearest
@@ -100,6 +102,13 @@ class Group:
                 modules.setdefault(_package(entry), []).append(entry.module)
         return modules
 
+    def offers(self, name: str, value: Any) -> bool:
+        """Return whether an installed package offers this class or function by a name."""
+        path = value.__module__, value.__qualname__
+        return path in [
+            (entry.module, entry.attr) for entry in _installed(self._group).get(name, [])
+        ]
+
     def problems(self) -> dict[str, str]:
         """Return, by name, a sentence about each plug-in that cannot be used."""
         problems = {}
@@ -137,7 +146,7 @@ class Group:
             return entry.load()
         except (Exception, SystemExit) as error:  # whatever the import of foreign code raises
             raise PluginError(
-                f"{origin} cannot be imported ({type(error).__name__}: {error}); "
+                f"{origin} cannot be imported: {described(error)}; "
                 f"repair or uninstall {origin.package}"
             ) from error
 
@@ -156,10 +165,21 @@ def blamed(origin: Origin | None) -> Iterator[None]:
         if origin is None or str(error).startswith(str(origin)):
             raise
         raise type(error)(f"{origin}: {error}") from error
-    except Exception as error:  # whatever foreign code raises
+    except (Exception, SystemExit) as error:  # whatever foreign code raises
         if origin is None:
             raise
-        raise CheckFailedError(f"{origin}: {type(error).__name__}: {error}") from error
+        raise CheckFailedError(f"{origin}: {described(error)}") from error
+
+
+def described(error: BaseException) -> str:
+    """Return type and text of an error of foreign code, with the file and line it comes from."""
+    text = f"{type(error).__name__}: {error}"
+    ours = Path(__file__).parent
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_file() and ours not in path.parents and "importlib" not in path.parts:
+            return f"{text} ({path.parent.name}/{path.name}, line {frame.lineno})"
+    return text
 
 
 def _installed(group: str) -> dict[str, list[EntryPoint]]:

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from graphxai_data.errors import InputError, nearest
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, Checked, parse_table, read_toml, shown_path
-from graphxai_data.generators import PLUGINS, generator_class, make_generator, plugin_origin
+from graphxai_data.generators import (
+    GENERATORS,
+    PLUGINS,
+    generator_class,
+    make_generator,
+    plugin_origin,
+)
 from graphxai_data.plugins import Origin as PluginOrigin
 from graphxai_data.plugins import PluginError
 
@@ -119,8 +125,13 @@ class Recipe:
                 raise ValueError(f"unknown key 'expected.{key}'; {nearest(key, EXPECTABLE)}")
 
     @classmethod
-    def load(cls, name_or_path: str | Path) -> "Recipe":
-        """Return the recipe of a shipped dataset, or of a TOML file."""
+    def load(cls, name_or_path: "str | Path | Recipe") -> "Recipe":
+        """Return the recipe of a shipped dataset, of a plug-in, or of a TOML file.
+
+        A recipe is returned as it is.
+        """
+        if isinstance(name_or_path, Recipe):
+            return name_or_path
         path = find(name_or_path)
         return cls.from_dict(read_toml(path), where=shown_path(path))
 
@@ -132,9 +143,15 @@ class Recipe:
             generator = generator_class(recipe.generator)
         except PluginError as error:
             raise PluginError(f"{where}: {error}") from error
+        for key in recipe.sources:
+            if key not in generator.sources:
+                end = nearest(key, generator.sources) if generator.sources else "it takes none"
+                raise InputError(f"{where}: unknown key 'sources.{key}'; {end}")
         if set(recipe.sources) != set(generator.sources):
             needs = ", ".join(generator.sources) or "no sources"
             raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
+        if recipe.generator not in GENERATORS and recipe.name in shipped_names():
+            raise InputError(f"{where}: name '{recipe.name}' is that of a shipped dataset")
         params = parse_table(generator.Params, recipe.params, where, "params")
         total = recipe.splits.total
         if total > 1 + 1e-9 and total != params.graphs:
@@ -196,9 +213,11 @@ def find(name_or_path: str | Path) -> Path:
         return shipped("recipes") / f"{text}.toml"
     from_plugins = plugin_recipes().get(text, [])
     if not from_plugins:
-        names = (*shipped_names(), *plugin_recipes())
+        end = nearest(text, (*shipped_names(), *plugin_recipes()))
+        if text in PLUGINS.names():
+            end = f"{PLUGINS.origin(text)} is here, but no recipe of this name in its package"
         raise InputError(
-            f"unknown dataset '{text}'; {nearest(text, names)} "
+            f"unknown dataset '{text}'; {end} "
             "(`graphxai-data list` shows all; your own recipe is given as a path ending in .toml)"
         )
     path = from_plugins[0][0]
@@ -221,13 +240,19 @@ def plugin_recipes() -> dict[str, list[tuple[Path, str]]]:
 
     They lie in `recipes/` inside the package that holds the generator. Packages are not imported.
     """
-    taken = shipped_names()
     recipes: dict[str, list[tuple[Path, str]]] = {}
+    for folder, package in plugin_folders():
+        for path in sorted((folder / "recipes").glob("*.toml")):
+            recipes.setdefault(path.stem, []).append((path, package))
+    return dict(sorted(recipes.items()))
+
+
+def plugin_folders() -> list[tuple[Path, str]]:
+    """Return folder and package of every plug-in with generators, without importing it."""
+    folders = []
     for package, modules in PLUGINS.modules().items():
         for name in sorted({module.partition(".")[0] for module in modules}):
             spec = find_spec(name)
             for place in (spec.submodule_search_locations if spec else None) or ():
-                for path in sorted((Path(place) / "recipes").glob("*.toml")):
-                    if path.stem not in taken:
-                        recipes.setdefault(path.stem, []).append((path, package))
-    return dict(sorted(recipes.items()))
+                folders.append((Path(place), package))
+    return folders

@@ -163,7 +163,9 @@ def test_a_build_of_a_registered_class_says_what_to_do(
     register("toy", Toy)
     build(Recipe.from_dict(RECIPE), root=tmp_path, engine="serial", rings=False)
     PLUGINS.registered.clear()
-    message = r"\(registered by a script\); call graphxai_data.register\('toy', …\) first"
+    message = (
+        r"\(registered by a script\); in Python, call graphxai_data.register\('toy', …\) first"
+    )
     with pytest.raises(PluginError, match=message):
         verify(tmp_path / "toy" / "seed-0")
 
@@ -215,7 +217,7 @@ def test_changed_code_of_the_same_version_is_not_called_damage(
     sys.modules.pop("toy_package")
     result = cli("info", toy_build)
     assert result.exit_code == 2
-    assert "the plug-in has changed since it made the build" in result.stderr
+    assert "of package toy-sets 1.2 has changed since it made the build" in result.stderr
     assert "delete" not in result.stderr
 
 
@@ -236,8 +238,9 @@ def test_a_package_that_cannot_be_imported_is_named(toy_build: Path, site: Path,
         result = cli(*command)
         assert result.exit_code == 2
         assert (
-            "generator 'toy' of package toy-sets 1.2 cannot be imported (ModuleNotFoundError: "
-            "No module named 'no_such_module'); repair or uninstall toy-sets"
+            "generator 'toy' of package toy-sets 1.2 cannot be imported: ModuleNotFoundError: No "
+            "module named 'no_such_module' (toy_package/__init__.py, line 1); repair or uninstall "
+            "toy-sets"
         ) in result.stderr
 
 
@@ -246,7 +249,7 @@ def test_a_package_that_exits_on_import_is_named(toy_build: Path, site: Path, cl
     sys.modules.pop("toy_package")
     result = cli("verify", toy_build)
     assert result.exit_code == 2
-    assert "of package toy-sets 1.2 cannot be imported (SystemExit: 3)" in result.stderr
+    assert "of package toy-sets 1.2 cannot be imported: SystemExit: 3 (toy_package" in result.stderr
 
 
 def test_an_entry_point_to_nothing_is_named(
@@ -255,7 +258,8 @@ def test_an_entry_point_to_nothing_is_named(
     monkeypatch.syspath_prepend(install(tmp_path / "site", generators={"toy": "Tory"}))
     result = cli("build", "toy", "--root", tmp_path)
     assert result.exit_code == 2
-    assert "of package toy-sets 1.2 cannot be imported (AttributeError:" in result.stderr
+    assert "of package toy-sets 1.2 cannot be imported: AttributeError:" in result.stderr
+    assert "has no attribute 'Tory'; repair or uninstall toy-sets" in result.stderr
 
 
 def test_an_entry_point_to_an_incomplete_class_is_named(
@@ -275,7 +279,11 @@ def test_an_error_inside_a_plugin_is_one_line_on_the_command_line(
     monkeypatch.syspath_prepend(install(tmp_path / "site", code=code))
     result = cli("build", "toy", "--root", tmp_path / "data", "--engine", "serial")
     assert result.exit_code == 1
-    assert result.stderr == "Error: generator 'toy' of package toy-sets 1.2: KeyError: 'carbon'\n"
+    line = CODE.split("edges = [")[0].count("\n") + 1
+    assert result.stderr == (
+        "Error: generator 'toy' of package toy-sets 1.2: graph 0: KeyError: 'carbon' "
+        f"(toy_package/__init__.py, line {line})\n"
+    )
 
 
 def test_two_packages_of_one_name_are_both_named(

@@ -5,7 +5,9 @@ the written files -> RINGS principles -> manifest and cards -> final name. Nothi
 """
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +33,7 @@ from graphxai_data.files.store import StoreError
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import shard_bytes
-from graphxai_data.manifest import EXTRAS, RINGS_NAME, Manifest, shard_names
+from graphxai_data.manifest import EXTRAS, RINGS_NAME, Manifest, load_recipe, shard_names
 from graphxai_data.plugins import blamed
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
@@ -80,7 +82,7 @@ def build(
         DamagedError: an existing build in the folder is damaged.
     """
     progress = progress or no_progress
-    order = make_order(name, seed, graphs, shard_size, sources)
+    order = make_order(load_recipe(name, root, seed), seed, graphs, shard_size, sources)
     recipe = order.recipe
     engines.check_engine(engine)
     jobs = engines.check_jobs(jobs)
@@ -188,7 +190,9 @@ def make_shards(
 def make_shard(task: ShardTask) -> tuple[str, int, bytes]:
     """Return name, number of graphs and file content of one shard; runs on any worker."""
     recipe = task.recipe
-    with blamed(recipe.plugin):
+    # What a plug-in prints must not get between the results on stdout.
+    quiet = redirect_stdout(sys.stderr) if recipe.plugin else nullcontext()
+    with blamed(recipe.plugin), quiet:
         columns = recipe.generator_object.generate(task.plan, task.seed)
         require_no_problems(problems_of_graphs(recipe, columns), recipe.name)
         content = shard_bytes(columns, recipe.schema, **recipe.identity(task.seed))

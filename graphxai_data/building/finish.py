@@ -105,6 +105,10 @@ def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:
         more = f" (and {len(problems) - 1} more; `verify` lists all)" if problems[1:] else ""
         raise DamagedError(problems[0] + more)
     log.info("%s exists already and is undamaged", folder)
+    if manifest.plugin_difference:
+        log.warning(
+            "%s is kept: %s, or delete it to build it again", folder, manifest.plugin_difference
+        )
     if rings and not (folder / RINGS_NAME).exists() and os.access(folder, os.W_OK):
         _, failures = check_and_write(folder, "quick")
         if failures := _failures_at_full_size(failures, order):

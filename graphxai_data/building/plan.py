@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.errors import CheckFailedError, InputError, shown
 from graphxai_data.files.raw import Source
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.record import Plan
@@ -74,7 +74,21 @@ def read_sources(
     if not sources:
         return plan, {}
     with blamed(recipe.plugin):
-        raw, rejected = recipe.generator_object.read(sources, plan.group, seed)
+        result = recipe.generator_object.read(sources, plan.group, seed)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise CheckFailedError("read: expected (items, rejected), got something else")
+        raw, rejected = result
         if len(raw) != len(plan.index):
             raise CheckFailedError(f"read: {len(raw)} items for {len(plan.index)} graphs")
-    return replace(plan, raw=raw), rejected
+        try:
+            counts = {
+                name: {str(reason): int(count) for reason, count in rejected[name].items()}
+                for name in sources
+            }
+        except (TypeError, KeyError, AttributeError, ValueError):
+            form = {name: {"reason": 0} for name in sources}
+            raise CheckFailedError(
+                f"read: rejected: expected counts by source and reason, such as {form}, "
+                f"got {shown(rejected)}"
+            ) from None
+    return replace(plan, raw=raw), counts

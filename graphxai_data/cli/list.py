@@ -25,7 +25,10 @@ def list_datasets(as_json: bool) -> None:
     for name, entries in plugin_recipes().items():
         for path, package in entries:
             try:
-                rows.append(_row(name, path, package))
+                row = _row(name, path, package)
+                if name in shipped_names():
+                    raise InputError(f"{path}: a shipped dataset has this name; it is ignored")
+                rows.append(row)
             except InputError as error:
                 warnings.append(f"package {package}: {error}")
     for warning in warnings:
@@ -48,6 +51,8 @@ def _row(name: str, path: Path, package: str) -> dict[str, Any]:
     from graphxai_data.files.toml import read_toml
 
     table = read_toml(path)
+    if table.get("name") != name:
+        raise InputError(f"{path}: not named '{name}', as its file; make them agree")
     try:
         return {
             "name": name,

@@ -36,6 +36,7 @@ class Sketch:
     edges: Ints  # [k, 2] every edge once
     orders: npt.NDArray[np.uint8]  # [k] number of lines of an edge: 2 for a double bond
     svg: str = ""  # RDKit's own drawing, without frame, if requested
+    is_molecule: bool = False  # then a node without a label is a carbon
 
 
 def sketch(
@@ -48,7 +49,8 @@ def sketch(
     """Return the layout of a graph with `edge_index` [2, m], one direction of every edge or both.
 
     A molecule has a SMILES; `smiles_atom` [n] says which of its atoms each node is, hydrogens last,
-    and None that they are in order. `with_svg` has RDKit draw it as well.
+    and None that they are in order. A graph that is not the molecule of its SMILES is drawn as any
+    other graph. `with_svg` has RDKit draw the molecule as well.
     """
     ends = np.sort(np.asarray(edge_index, np.int64), axis=0)
     edges = np.unique(ends[:, ends[0] < ends[1]].T.reshape(-1, 2), axis=0)
@@ -110,7 +112,7 @@ def _fitted(places: Points) -> Points:
 
 
 def _molecule(smiles: str, atoms: Ints, edges: Ints, with_svg: bool) -> Sketch | None:
-    """Return the layout of a molecule by RDKit, or None if RDKit refuses the SMILES."""
+    """Return the layout of a molecule by RDKit; None if it is refused, or has other bonds."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
 
@@ -123,18 +125,20 @@ def _molecule(smiles: str, atoms: Ints, edges: Ints, with_svg: bool) -> Sketch |
     if atoms.max(initial=-1) >= molecule.GetNumAtoms():
         # Hydrogens are added after the layout, which would take ten times as long with them.
         molecule = Chem.AddHs(molecule, addCoords=True)
+    if len(atoms) > molecule.GetNumAtoms() or len(edges) != molecule.GetNumBonds():
+        return None
+    bonds = [molecule.GetBondBetweenAtoms(a, b) for a, b in atoms[edges].tolist()]
+    if None in bonds:
+        return None
     conformer = molecule.GetConformer().GetPositions()[atoms, :2]
     places = _fitted(conformer * [1.0, -1.0])
     symbols = [molecule.GetAtomWithIdx(int(atom)).GetSymbol() for atom in atoms]
-    orders = np.ones(len(edges), np.uint8)
-    for i, (a, b) in enumerate(atoms[edges].tolist()):
-        bond = molecule.GetBondBetweenAtoms(a, b)
-        if bond is not None:
-            orders[i] = max(1, min(3, int(bond.GetBondTypeAsDouble())))
+    orders = [max(1, min(3, int(bond.GetBondTypeAsDouble()))) for bond in bonds]
     svg = ""
     if with_svg:
         svg, places = _drawing(molecule, atoms)
-    return Sketch(places, ["" if s == "C" else s for s in symbols], edges, orders, svg)
+    labels = ["" if symbol == "C" else symbol for symbol in symbols]
+    return Sketch(places, labels, edges, np.array(orders, np.uint8), svg, is_molecule=True)
 
 
 def _drawing(molecule: Any, atoms: Ints) -> tuple[str, Points]:

@@ -1,11 +1,9 @@
 """Pictures made of characters, for terminals with or without colours: bars and one graph."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from rich.text import Text
 
-from graphxai_data.drawing.sketch import SIDE, Ints, sketch, summed_in_groups
+from graphxai_data.drawing.sketch import SIDE, Ints, Sketch, sketch, summed_in_groups
 from graphxai_data.graphs.record import GraphRecord
 
 _RATIONALE = "bold dark_orange"
@@ -75,7 +73,7 @@ def _drawing(record: GraphRecord, width: int, colours: bool) -> Text:
         place = (min(y // 4, rows - 1), min(x // 2, width - 1))
         if inside[node] or place not in node_at:  # where nodes overlap, show the rationale
             node_at[place] = node
-    letters = _letters(record, layout.labels, starred=not colours)
+    letters = _letters(record, layout, starred=not colours)
     for (row, column), node in node_at.items():
         # A second letter takes the next place, unless a node is there.
         ends = [k for k in range(1, len(letters[node])) if (row, column + k) in node_at]
@@ -85,9 +83,10 @@ def _drawing(record: GraphRecord, width: int, colours: bool) -> Text:
     return Text.assemble(*(cell for row in canvas for cell in [*row, ("\n", "")]))
 
 
-def _letters(record: GraphRecord, labels: Sequence[str], starred: bool) -> list[str]:
+def _letters(record: GraphRecord, layout: Sketch, starred: bool) -> list[str]:
     """Return elements, or circles that are filled in the rationale or for nodes of class 1."""
-    if "smiles" in record.meta:
+    labels = layout.labels
+    if layout.is_molecule:
         stars = record.node_mask if starred and record.node_mask is not None else [0] * len(labels)
         return [(label or "C") + "*" * int(star) for label, star in zip(labels, stars, strict=True)]
     filled = record.node_y if record.node_mask is None else record.node_mask

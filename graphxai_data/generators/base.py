@@ -18,6 +18,7 @@ from graphxai_data.files.toml import Between, Checked
 from graphxai_data.graphs.columns import Columns, Ints, pack
 from graphxai_data.graphs.invariants import wrong_shape
 from graphxai_data.graphs.record import GraphRecord, Plan, Schema
+from graphxai_data.plugins import described
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 
 Values = npt.NDArray[np.uint8]
@@ -163,7 +164,10 @@ class Generator:
         """Return the graph in one row of a plan, made by `make`, checked and shuffled."""
         index, label = int(plan.index[row]), int(plan.label[row])
         raw = None if plan.raw is None else plan.raw[row]
-        record = self.make(label, rng_for(seed, f"{self.name}/make", index), raw)
+        try:
+            record = self.make(label, rng_for(seed, f"{self.name}/make", index), raw)
+        except Exception as error:  # whatever `make` raises
+            raise CheckFailedError(f"graph {index}: {described(error)}") from error
         if problem := _problem(record, label, schema):
             raise CheckFailedError(f"graph {index}: {problem}")
         record = replace(record, group=int(plan.group[row]))
@@ -182,6 +186,8 @@ def _problem(record: Any, label: int, schema: Schema) -> str | None:
     if problem := wrong_shape(record, schema):
         return problem
     rows = {"node": record.num_nodes, "edge": record.edge_index.shape[1]}
+    if unknown := sorted(set(record.meta) - {extra.name for extra in schema.extras}):
+        return f"has '{unknown[0]}' in its meta, which its schema does not list; add it to extras"
     for extra in schema.extras:
         if extra.name not in record.meta:
             return f"has no {extra.name} in its meta, but its schema says that all have"
@@ -208,8 +214,20 @@ def check_class(cls: Any) -> None:
         raise InputError(
             f"{cls.__name__} has neither make nor generate; write make(label, rng, raw=None)"
         )
+    by_name = isinstance(cls.sources, Mapping) and isinstance(cls.other_files, Mapping)
+    members = [*cls.sources.values(), *cls.other_files.values()] if by_name else [None]
+    if not all(isinstance(files, tuple) for files in members):
+        raise InputError(
+            f"{cls.__name__}.sources: expected a dict of names and tuples of files, such as "
+            f"{{'zinc': ()}}, got {cls.sources!r}"
+        )
     if cls.sources and cls.read is Generator.read:
         raise InputError(f"{cls.__name__} has sources, but no read; write the method read")
+    own = vars(cls.Params) if isinstance(cls.Params, type) else {}
+    if own.get("__annotations__") and "__dataclass_fields__" not in own:
+        raise InputError(
+            f"{cls.__name__}.Params: not a dataclass; write @dataclass(frozen=True) above it"
+        )
     fields = getattr(cls.Params, "__dataclass_fields__", {})
     frozen = getattr(getattr(cls.Params, "__dataclass_params__", None), "frozen", False)
     if "graphs" not in fields or not frozen:

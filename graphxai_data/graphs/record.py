@@ -1,5 +1,6 @@
 """GraphRecord: one graph with its label and ground truth; Schema: what all graphs share."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -12,6 +13,13 @@ from graphxai_data.errors import CheckFailedError, InputError
 
 # The position of a name is the split id stored in shards.
 SPLIT_NAMES = ("train", "valid", "test")
+
+# Names that mean something else in a shard, in a record, or to PyG.
+_TAKEN = (
+    "x", "edge_index", "edge_attr", "edge_weight", "y", "node_y", "node_mask", "edge_mask", "group",
+    "graph_id", "split", "batch", "ptr", "num_nodes", "num_edges", "num_graphs", "num_features",
+    "num_node_features", "num_edge_features", "num_classes", "keys", "face", "adj", "adj_t",
+)  # fmt: skip
 
 Encoding = Literal["onehot", "multihot", "dense"]
 Level = Literal["node", "edge", "graph", "text"]
@@ -98,10 +106,19 @@ class Schema:
     node_features: Feature  # of x
     edge_features: Feature | None  # of edge_attr, or None where edges have none
     num_classes: int
-    # The dataset's own fields, such as the SMILES of a molecule; in the order of names.
+    # The dataset's own fields, such as the SMILES of a molecule; kept in the order of names.
     extras: tuple[Column, ...] = ()
     has_rationale: bool = True  # whether the nodes and edges that make the class are known
     task: Literal["graph", "node"] = "graph"  # whether graphs or nodes have classes
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extras", tuple(sorted(self.extras, key=lambda c: c.name)))
+        names = [extra.name for extra in self.extras]
+        for name in names:
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or names.count(name) > 1:
+                raise ValueError(f"extras: '{name}' is no name, or there twice")
+            if name in _TAKEN or name.endswith("_ptr"):
+                raise ValueError(f"extras: '{name}' is a name with a meaning; choose another")
 
     def columns(self) -> tuple[Column, ...]:
         """Return all arrays of a shard but the pointers, which each `Column.pointer` names.
@@ -178,8 +195,9 @@ class GraphRecord:
             meta: the dataset's own fields.
         """
         x = np.asarray(x, np.float32)
-        pairs = np.asarray(edges, np.int64).reshape(-1, 2)
-        nodes = len(x)
+        if x.ndim != 2:
+            raise InputError(f"x: expected [nodes, features], got {list(x.shape)}")
+        nodes, pairs = len(x), _pairs(edges)
         outside = ((pairs < 0) | (pairs >= nodes)).any(axis=1)
         if outside.any():
             pair = tuple(pairs[int(np.argmax(outside))].tolist())
@@ -198,7 +216,7 @@ class GraphRecord:
             features = doubled[first]
             if not np.array_equal(features[again.reshape(-1)], doubled):
                 raise InputError("edges: one is given twice, with different edge_attr")
-        mask = None if node_mask is None else np.asarray(node_mask, bool)
+        mask = None if node_mask is None else _mask(node_mask, nodes)
         inside = None if mask is None else mask[edge_index[0]] & mask[edge_index[1]]
         return cls(x, edge_index, y, mask, inside, edge_attr=features, meta=meta)
 
@@ -237,6 +255,33 @@ class GraphRecord:
     def num_nodes(self) -> int:
         """Number of nodes, isolated ones included."""
         return len(self.x)
+
+
+def _pairs(edges: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return edges as an array [k, 2], or raise an `InputError`."""
+    try:
+        pairs = np.asarray(edges)
+    except ValueError as error:
+        raise InputError(f"edges: expected pairs of nodes ({error})") from None
+    if not pairs.size:
+        return np.zeros((0, 2), np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        advice = "; PyG's edge_index is given as edge_index.T" if len(pairs) == 2 else ""
+        raise InputError(f"edges: expected pairs [k, 2], got {list(pairs.shape)}{advice}")
+    if pairs.dtype.kind not in "iu":
+        raise InputError(f"edges: expected whole numbers, got {pairs.dtype}")
+    return pairs.astype(np.int64)
+
+
+def _mask(node_mask: npt.ArrayLike, nodes: int) -> npt.NDArray[np.bool_]:
+    """Return a mask [n] as bool, or raise an `InputError`."""
+    mask = np.asarray(node_mask)
+    if mask.shape != (nodes,) or not np.isin(mask, (0, 1)).all():
+        raise InputError(
+            f"node_mask: expected true or false for each of {nodes} nodes, got {mask.dtype} "
+            f"{list(mask.shape)}"
+        )
+    return mask.astype(bool)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -10,7 +10,7 @@ The shipped generators pass the same checks.
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,9 +87,12 @@ def _name_of(cls: type[Generator]) -> str | None:
         if (cls.__module__, cls.__name__) == (f"graphxai_data.generators.{name}", class_name):
             return name
     for name in PLUGINS.names():
-        with suppress(PluginError):  # another plug-in, which cannot be imported
+        try:
             if PLUGINS.load(name) is cls:
                 return name
+        except PluginError:
+            if PLUGINS.offers(name, cls):  # not unique
+                raise
     return None
 
 

@@ -448,7 +448,11 @@ def test_a_molecule_that_rdkit_refuses_after_the_graft_stops_the_build(
         ('"S", "H"]', '"S", "H", "Zz"]', "atoms holds 'Zz', which is no element"),
         ('"S", "H"]', '"S", "H", "C"]', "atoms: expected different names, got"),
         ("min_heavy_atoms = 19", "min_heavy_atoms = 0", "whole number from 1 to 100, got 0"),
-        ('zinc = "zinc-clean-leads"', 'pool = "zinc-clean-leads"', "needs zinc"),
+        (
+            'zinc = "zinc-clean-leads"',
+            'pool = "zinc-clean-leads"',
+            "unknown key 'sources.pool'; known: zinc",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_refused(recipe_file: object, old: str, new: str, message: str) -> None:

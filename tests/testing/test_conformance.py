@@ -77,7 +77,7 @@ def test_what_is_wrong_is_found(cls: type[Generator], sentence: str) -> None:
 
 
 def test_a_slow_generator_is_refused_if_asked() -> None:
-    with pytest.raises(CheckFailedError, match="graphs per second, expected at least 1e"):
+    with pytest.raises(CheckFailedError, match="s per graph, expected at least 1e"):
         check_generator(Toy, RECIPE, slowest=1e9)
 
 
