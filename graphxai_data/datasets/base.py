@@ -17,6 +17,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.files.urls import inside
 from graphxai_data.graphs.record import SPLIT_NAMES, Schema
 from graphxai_data.manifest import Manifest
+from graphxai_data.progress import Progress
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import is_built, opened
 
@@ -57,7 +58,7 @@ class OpenedBuild:
             transform: applied to a graph whenever it is taken.
             options: other keyword arguments of the class.
         """
-        for key in options.keys() & {"root", "name", "seed", "force_reload"}:
+        for key in options.keys() & {"root", "name", "seed", "force_reload", "graphs", "progress"}:
             raise TypeError(f"from_folder() takes no '{key}': the folder is the build")
         make: Callable[..., Self] = cls
         with opened(folder, extras=False) as (path, remote):
@@ -73,11 +74,14 @@ class OpenedBuild:
         seed: int,
         split: str | None,
         force_reload: bool,
+        graphs: int | None,
+        progress: Progress | None,
     ) -> Iterator[None]:
         """Open the build under `root`, or take an opened one; errors inside name its URL."""
         if split is not None and split not in SPLIT_NAMES:
             raise InputError(f"split: expected one of {', '.join(SPLIT_NAMES)}, got {split!r}")
-        with _open_build(root, name, seed, force_reload) as (self.folder, self.manifest, self.url):
+        place = _open_build(root, name, seed, force_reload, graphs, progress)
+        with place as (self.folder, self.manifest, self.url):
             self.name, self.seed, self.split = self.manifest.dataset, self.manifest.seed, split
             yield
 
@@ -116,22 +120,31 @@ class OpenedBuild:
 
 @contextmanager
 def _open_build(
-    root: str | Path | Build, name: str | Path, seed: int, force_reload: bool
+    root: str | Path | Build,
+    name: str | Path,
+    seed: int,
+    force_reload: bool,
+    graphs: int | None,
+    progress: Progress | None,
 ) -> Iterator[Build]:
     if isinstance(root, Build):
         yield root
         return
     recipe = Recipe.load(name)
     if force_reload or not is_built(root, recipe.name, seed):
-        build(recipe, seed, root, replace_existing=force_reload, wait=True)
+        build(
+            recipe, seed, root, graphs=graphs, progress=progress, replace_existing=force_reload,
+            wait=True,
+        )  # fmt: skip
     with opened(inside(root, recipe.name, f"seed-{seed}"), extras=False) as (folder, remote):
         manifest = Manifest.load(folder)
-        for key, expected in (("recipe_sha256", recipe.sha256), ("seed", seed)):
-            if (actual := getattr(manifest, key)) != expected:
+        for key, expected in (("recipe_sha256", recipe.sha256), ("seed", seed), ("graphs", graphs)):
+            actual = getattr(manifest, key)
+            if expected is not None and actual != expected:
                 raise InputError(
                     f"{folder}: another build of '{recipe.name}' ({key} {actual}, expected "
                     f"{expected}); pass force_reload=True to build it again, or use another root"
                 )
-        if manifest.graphs != (usual := recipe.params.graphs):
+        if graphs is None and manifest.graphs != (usual := recipe.params.graphs):
             log.warning("%s has %d graphs, its recipe %d", folder, manifest.graphs, usual)
         yield Build(folder, manifest, remote.url if remote else None)

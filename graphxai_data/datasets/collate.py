@@ -53,7 +53,8 @@ class BatchCutter:
         indices = dataset._indices
         self._graphs = order if indices is None else np.array(indices, np.int64)[order]
         self._batch_size = batch_size
-        self._empty = Batch(_base_cls=type(dataset._data))
+        # PyG's own steps, so that the batch knows what the dataset knows about its masks.
+        self._empty = Batch(_base_cls=type(dataset._data)).stores_as(dataset._data)
         self._numbers = np.arange(batch_size)
         # Fields with equal slices, such as x and node_mask, share a level; nodes are the first.
         self._levels: list[_Level] = []

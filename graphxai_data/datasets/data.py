@@ -1,7 +1,7 @@
 """One graph for PyTorch Geometric: its fields, and the columns they come from."""
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain import Explanation
 
+from graphxai_data.datasets.masks import MASKS, fitting_mask, inherit, note_given, why_lost
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Ints, expand
 from graphxai_data.graphs.record import Column, Schema
@@ -19,11 +20,50 @@ _INT64 = ("edge_index", "node_y", "split")
 
 
 class GraphXAIData(Data):  # type: ignore[misc]
-    """A PyG `Data` with its ground truth, if it is known: `node_mask` [n], `edge_mask` [m]."""
+    """A PyG `Data` with its ground truth, if it is known: `node_mask` [n], `edge_mask` [m].
+
+    The masks always fit the graph. If a transform has changed the edges, `edge_mask` is the new
+    edges with both ends in `node_mask`, self-loops included. If it has changed the nodes, asking
+    for a mask raises an `InputError`. An `edge_mask` that you assign holds for these edges.
+    """
+
+    @property
+    def node_mask(self) -> Tensor:
+        """[n] bool: which nodes make the class."""
+        return fitting_mask(self, "node_mask")
+
+    @property
+    def edge_mask(self) -> Tensor:
+        """[m] bool: the edges with both ends in `node_mask`."""
+        return fitting_mask(self, "edge_mask")
+
+    def __getitem__(self, key: str) -> Any:
+        if key in MASKS and key in self._store:
+            return fitting_mask(self, key)
+        return super().__getitem__(key)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if key == "edge_mask":
+            note_given(self)
+        super().__setattr__(key, value)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key == "edge_mask":
+            note_given(self)
+        super().__setitem__(key, value)
+
+    def stores_as(self, data: Data) -> Self:
+        """Prepare this empty object for graphs like `data`; PyG calls it."""
+        inherit(self, data)
+        return self
 
     def to_explanation(self) -> Explanation:
-        """Return the ground truth as a PyG `Explanation` that passes its own `validate()`."""
-        if "node_mask" not in self:
+        """Return the ground truth as a PyG `Explanation` that passes its own `validate()`.
+
+        Raises:
+            InputError: no rationale is known, or a transform has changed the nodes.
+        """
+        if why_lost(self) is None and not all(key in self for key in MASKS):
             raise InputError("no rationale is known for this graph, so there is no explanation")
         explanation = Explanation(
             x=self.x,

@@ -1,6 +1,7 @@
 """Datasets for PyTorch Geometric, straight from the shards: no object per graph, no pickle."""
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,18 +11,22 @@ from torch import Tensor
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.explain import Explanation
 
-from graphxai_data.datasets.base import Build, OpenedBuild
+from graphxai_data.datasets.base import Build
 from graphxai_data.datasets.data import GraphXAIData, Texts, as_tensor, pyg_fields
+from graphxai_data.datasets.masks import lose_masks, mark_collated, settled, why_lost
+from graphxai_data.datasets.pyg_methods import PyGMethods
 from graphxai_data.datasets.records import read_shard
+from graphxai_data.datasets.transformed import Graphs, kept
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, Schema
+from graphxai_data.progress import Progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class GraphXAIDataset(OpenedBuild, InMemoryDataset):
+class GraphXAIDataset(PyGMethods, InMemoryDataset):
     """A build as a PyG `InMemoryDataset`; a missing build is built first.
 
     Every graph has `x` [n, p], `edge_index` [2, m], `edge_attr` [m, q] (where the dataset has
@@ -36,9 +41,14 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
         seed: which build.
         split: "train", "valid" or "test" for those graphs only.
         transform: applied to a graph whenever it is taken.
-        pre_transform: applied to every graph once, on loading.
-        pre_filter: keeps the graphs for which it is true, on loading, before `pre_transform`.
+        pre_transform: applied to every graph once. The result is kept in the folder of the build
+            and loaded from there until the graphs, the callables or their code change.
+        pre_filter: keeps the graphs for which it is true, before `pre_transform`; kept as well.
         force_reload: delete the build and build it again.
+        graphs: build this many graphs instead of the recipe's number, as `--graphs` does; an
+            existing build of another size is refused.
+        progress: called with (graphs done, graphs in all, what is being done) while building, such
+            as `print`; None is silent.
     """
 
     def __init__(
@@ -51,15 +61,51 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
         pre_transform: Callable[[Any], Any] | None = None,
         pre_filter: Callable[[Any], bool] | None = None,
         force_reload: bool = False,
+        *,
+        graphs: int | None = None,
+        progress: Progress | None = None,
     ) -> None:
-        with self._opened(root, name, seed, split, force_reload):
+        with self._opened(root, name, seed, split, force_reload, graphs, progress):
             super().__init__(str(self.folder.parent.parent), transform, pre_transform, pre_filter)
-            shards = [read_shard(self.folder, entry) for entry in self.manifest.shards]
-            self._schema = shards[0].schema
-            columns = [shard.columns for shard in shards]
-            self._data, self.slices = _assemble(columns, self._schema, split)
-            if pre_filter is not None or pre_transform is not None:
-                self._filter_and_transform()
+            if pre_filter is None and pre_transform is None:
+                self._data, self.slices = self._read()
+                return
+            place = Build(self.folder, self.manifest, self.url)
+            found, self._kept_file = kept(place, self._choices(), self._processed)
+            self._data, self.slices = found
+            self._data_list = None
+
+    def _choices(self) -> dict[str, object]:
+        """Return what decides the graphs of this dataset, besides the build."""
+        callables = {"pre_filter": self.pre_filter, "pre_transform": self.pre_transform}
+        return {"split": self.split, **callables}
+
+    def _read(self) -> Graphs:
+        """Return the graphs of the shards."""
+        shards = [read_shard(self.folder, entry) for entry in self.manifest.shards]
+        columns = [shard.columns for shard in shards]
+        return _assemble(columns, shards[0].schema, self.split)
+
+    def _processed(self) -> Graphs:
+        """Return the graphs of the shards after `pre_filter` and `pre_transform`."""
+        self._data, self.slices = self._read()
+        graphs = [self.get(i) for i in range(self.len())]
+        if self.pre_filter is not None:
+            graphs = [graph for graph in graphs if self.pre_filter(graph)]
+        if self.pre_transform is not None:
+            graphs = [settled(self.pre_transform(graph), self.pre_transform) for graph in graphs]
+        if not graphs:
+            raise InputError(f"{self.name}: pre_filter keeps none of the graphs")
+        # All graphs of a dataset have the same fields.
+        if reason := next(filter(None, map(_why_lost, graphs)), None):
+            for graph in graphs:
+                lose_masks(graph, reason)
+        return Graphs(*self.collate(graphs))
+
+    @cached_property
+    def _schema(self) -> Schema:
+        # The shards know it even if the plug-in that made them is not installed.
+        return read_shard(self.folder, self.manifest.shards[0], check=False, mapped=True).schema
 
     def get_idx_split(self) -> dict[str, Tensor]:
         """Return the positions of the graphs of each split, as OGB datasets do."""
@@ -83,21 +129,8 @@ class GraphXAIDataset(OpenedBuild, InMemoryDataset):
     def __repr__(self) -> str:
         return self._shown(len(self))
 
-    def _filter_and_transform(self) -> None:
-        graphs = [self.get(i) for i in range(self.len())]
-        if self.pre_filter is not None:
-            graphs = [graph for graph in graphs if self.pre_filter(graph)]
-        if self.pre_transform is not None:
-            graphs = [self.pre_transform(graph) for graph in graphs]
-        if not graphs:
-            raise InputError(f"{self.name}: pre_filter keeps none of the graphs")
-        self._data_list = None
-        self._data, self.slices = self.collate(graphs)
 
-
-def _assemble(
-    shards: list[Columns], schema: Schema, split: str | None
-) -> tuple[GraphXAIData, dict[str, Tensor]]:
+def _assemble(shards: list[Columns], schema: Schema, split: str | None) -> Graphs:
     """Concatenate the shards and map their pointers onto PyG's `data, slices`."""
     fields = pyg_fields(schema)
     split_ids = np.concatenate([shard["split"] for shard in shards])
@@ -125,7 +158,15 @@ def _assemble(
         else:
             values[key] = as_tensor(stored, column)
             slices[key] = slices_of[column.pointer]
-    return GraphXAIData.from_dict(values), slices
+    data = GraphXAIData()
+    data._store._mapping.update(values)
+    if len(slices_of[None]) > 2:
+        mark_collated(data)
+    return Graphs(data, slices)
+
+
+def _why_lost(graph: object) -> str | None:
+    return why_lost(graph) if isinstance(graph, GraphXAIData) else None
 
 
 class _NamedDataset(GraphXAIDataset):
@@ -146,11 +187,14 @@ class _NamedDataset(GraphXAIDataset):
         force_reload: bool = False,
         *,
         variant: str | None = None,
+        graphs: int | None = None,
+        progress: Progress | None = None,
     ) -> None:
         name = self._recipe + (f"-{variant}" if variant else "")
         super().__init__(
-            root, name, seed, split, transform, pre_transform, pre_filter, force_reload
-        )
+            root, name, seed, split, transform, pre_transform, pre_filter, force_reload,
+            graphs=graphs, progress=progress,
+        )  # fmt: skip
 
 
 class BA2Motif(_NamedDataset):
@@ -205,10 +249,48 @@ class MolHIV(_NamedDataset):
     For prediction only: no rationale is known. OGB's nine values per atom and three per bond are
     one-hot features next to each other, 174 and 13 wide, so a linear layer on them is equivalent to
     OGB's encoders; some 800 MB in memory. Run `graphxai-data build molhiv --source molhiv=DIR`
-    first. Arguments as for `GraphXAIDataset`.
+    first.
+
+    Args:
+        ogb_labels: `y` of a batch is [g, 1], as OGB's loop and `Evaluator` expect, instead of [g],
+            as our own training expects.
+
+    Other arguments as for `GraphXAIDataset`.
     """
 
     _recipe = "molhiv"
+    num_tasks = 1
+    task_type, eval_metric = "binary classification", "rocauc"
+
+    def __init__(
+        self,
+        root: str | Path,
+        seed: int = 0,
+        split: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        pre_transform: Callable[[Any], Any] | None = None,
+        pre_filter: Callable[[Any], bool] | None = None,
+        force_reload: bool = False,
+        *,
+        variant: str | None = None,
+        graphs: int | None = None,
+        progress: Progress | None = None,
+        ogb_labels: bool = False,
+    ) -> None:
+        self.ogb_labels = ogb_labels
+        super().__init__(
+            root, seed, split, transform, pre_transform, pre_filter, force_reload,
+            variant=variant, graphs=graphs, progress=progress,
+        )  # fmt: skip
+
+    def _choices(self) -> dict[str, object]:
+        return super()._choices() | {"ogb_labels": self.ogb_labels}
+
+    def _read(self) -> Graphs:
+        graphs = super()._read()
+        if self.ogb_labels:
+            graphs.data.y = graphs.data.y.unsqueeze(1)
+        return graphs
 
 
 class Pattern(_NamedDataset):

@@ -20,6 +20,7 @@ from graphxai_data.datasets.collate import (
     is_text,
     node_counter,
 )
+from graphxai_data.datasets.pyg_methods import PyGMethods
 from graphxai_data.errors import InputError, nearest, whole_number
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, rng_for
@@ -28,6 +29,9 @@ _NUMPY_TYPES = {
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
     torch.float16, torch.float32, torch.float64, torch.complex64, torch.complex128,
 }  # fmt: skip
+
+# Without a transform, these do what PyG's methods do.
+_SAME = (PyGMethods.__getitem__,)
 
 
 class BatchLoader:
@@ -134,7 +138,7 @@ def obstacle(dataset: InMemoryDataset, keys: Sequence[str] | None = None) -> str
     if dataset.transform is not None:
         return "the dataset has a transform"
     for name in ("get", "len", "indices", "__len__", "__getitem__"):
-        if getattr(type(dataset), name) is not getattr(InMemoryDataset, name):
+        if getattr(type(dataset), name) not in (getattr(InMemoryDataset, name), *_SAME):
             return f"{type(dataset).__name__} has its own {name}"
     if dataset.len() == 1:
         return "PyG keeps a single graph in a form of its own"

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 from torch import Tensor
-from torch_geometric.data import Dataset
 
-from graphxai_data.datasets.base import Build, OpenedBuild
+from graphxai_data.datasets.base import Build
 from graphxai_data.datasets.cutting import OpenShards
 from graphxai_data.datasets.data import GraphXAIData
+from graphxai_data.datasets.pyg_methods import PyGMethods
 from graphxai_data.errors import whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.progress import Progress
 
 
-class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
+class ShardedDataset(PyGMethods):
     """A build that stays on disk, as a PyG `Dataset`; a missing build is built first.
 
     `dataset[i]` equals the graph of `GraphXAIDataset`, and slices, lists and masks select parts as
@@ -44,9 +45,11 @@ class ShardedDataset(OpenedBuild, Dataset):  # type: ignore[misc]
         force_reload: bool = False,
         check: bool = True,
         open_shards: int = 64,
+        graphs: int | None = None,
+        progress: Progress | None = None,
     ) -> None:
         whole_number("open_shards", open_shards, 1, 2**16)
-        with self._opened(root, name, seed, split, force_reload):
+        with self._opened(root, name, seed, split, force_reload, graphs, progress):
             super().__init__(str(self.folder.parent.parent), transform)
             self._shards = OpenShards(self.folder, self.manifest.shards, check, open_shards)
             self._ends = np.cumsum([entry.graphs for entry in self.manifest.shards])

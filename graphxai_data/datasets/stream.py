@@ -11,9 +11,11 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from graphxai_data.datasets.base import Build, OpenedBuild
 from graphxai_data.datasets.cutting import LoadedShard, StoredGraph
+from graphxai_data.datasets.masks import settled
 from graphxai_data.datasets.records import read_shard
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.progress import Progress
 from graphxai_data.seeds import MAX_GRAPHS, MAX_SEED, Draws, below, rng_for
 
 T = TypeVar("T")
@@ -60,6 +62,8 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
         world_size: int | None = None,
         force_reload: bool = False,
         check: bool = True,
+        graphs: int | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.transform, self.shuffle, self.check = transform, shuffle, check
         self.shuffle_seed = whole_number("shuffle_seed", shuffle_seed, 0, MAX_SEED)
@@ -73,7 +77,7 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
         # In shared memory, so that persistent workers see a new epoch.
         self._epoch = torch.zeros(1, dtype=torch.int64, device="cpu")
         self._epoch.share_memory_()  # type: ignore[no-untyped-call]
-        with self._opened(root, name, seed, split, force_reload):
+        with self._opened(root, name, seed, split, force_reload, graphs, progress):
             pass
 
     @property
@@ -122,7 +126,9 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
             draws = rng_for(self.shuffle_seed, "streaming/buffer", epoch, reader)
             graphs = _mixed(graphs, self.buffer, draws)
         datas = (graph.as_data() for graph in graphs)
-        return datas if self.transform is None else map(self.transform, datas)
+        if (transform := self.transform) is None:
+            return datas
+        return (settled(transform(data), transform) for data in datas)
 
     def _stored(self, epoch: int, first: int, last: int) -> Iterator[StoredGraph]:
         """Yield the graphs from `first` to `last` of the epoch's order, before the buffer."""

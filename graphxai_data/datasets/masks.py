@@ -1,0 +1,167 @@
+"""Masks that follow transforms: they fit the graph, or the graph says that they do not.
+
+A transform may add, drop or reorder nodes and edges without a thought for `node_mask` and
+`edge_mask`. `edge_mask` is by definition the edges with both ends in `node_mask`, so it is
+recomputed as long as the nodes are the same. A `node_mask` of other nodes cannot be repaired.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.data.storage import BaseStorage
+
+from graphxai_data.errors import InputError, shown
+
+MASKS = ("node_mask", "edge_mask")
+
+# Private attributes of a PyG storage, which are copied and pickled with it:
+# - concatenated graphs, whose node ids start at 0 in every graph and do not fit `node_mask`;
+# - why the masks were removed;
+# - the edges for which a user has given an `edge_mask`, or None for those of a whole batch.
+_COLLATED, _LOST, _GIVEN = "_collated_graphs", "_why_no_masks", "_edges_of_given_mask"
+
+
+def mark_collated(data: Data) -> None:
+    """Note that these are the concatenated graphs of an `InMemoryDataset`."""
+    data._store.__dict__[_COLLATED] = True
+
+
+def inherit(new: Data, source: Data) -> None:
+    """Note in a new object of PyG what it is, and why it will have no masks, if so.
+
+    PyG makes an object from `source` in three ways: many graphs into a batch, many graphs into the
+    storage of a dataset, or one graph out of either.
+    """
+    notes = source._store.__dict__
+    if not isinstance(new, Batch) and not isinstance(source, Batch) and _COLLATED not in notes:
+        mark_collated(new)
+    if _LOST in notes:
+        new._store.__dict__[_LOST] = notes[_LOST]
+    if _GIVEN in notes and isinstance(new, Batch):
+        new._store.__dict__[_GIVEN] = None
+
+
+def note_given(data: Data) -> None:
+    """Note that someone assigns an `edge_mask`: it holds as long as the edges are these."""
+    data._store.__dict__[_GIVEN] = data._store.get("edge_index")
+
+
+def why_lost(data: Data) -> str | None:
+    """Return why a graph has no masks any more; None if none were removed."""
+    reason: str | None = data._store.__dict__.get(_LOST)
+    return reason
+
+
+def note_lost(data: Data, reason: str) -> None:
+    """Let the question for a missing mask raise an error with this reason."""
+    data._store.__dict__[_LOST] = reason
+
+
+def lose_masks(data: Data, reason: str) -> None:
+    """Remove the masks of a graph, and note the reason."""
+    for key in MASKS:
+        del data[key]
+    note_lost(data, reason)
+
+
+def fitting_mask(data: Data, key: str) -> Tensor:
+    """Return `node_mask` or `edge_mask` of a graph or batch after a check that it fits.
+
+    Raises:
+        InputError: it does not fit and cannot be repaired, or it was removed for this reason.
+        AttributeError: there never was one.
+    """
+    store = data._store
+    if key not in store:
+        if reason := why_lost(data):
+            raise InputError(
+                f"{key}: this graph has none any more: {reason}; the ground truth is that of the "
+                "graph before the transform, which dataset.get(i) returns"
+            )
+        raise AttributeError(f"'{type(data).__name__}' object has no attribute '{key}'")
+    problem = _repair(data, edges=key == "edge_mask")
+    if problem is not None:
+        raise InputError(
+            f"{key}: does not fit this graph: {problem}; a transform has changed the graph, so "
+            "take the mask from the graph before the transform"
+        )
+    mask: Tensor = store[key]
+    return mask
+
+
+def settled(result: Any, transform: Callable[[Any], Any]) -> Any:
+    """Return what a transform gave, its masks repaired, or removed if they cannot be.
+
+    Args:
+        result: a graph, several in a tuple or list, or anything else, which is returned as it is.
+        transform: for the error message that explains why masks were removed.
+    """
+    if isinstance(result, tuple | list):
+        for part in result:
+            settled(part, transform)
+    elif isinstance(result, Data) and (problem := _repair(result, edges=True)):
+        lose_masks(result, f"{_name(transform)} changed the graph ({problem})")
+    return result
+
+
+def _repair(data: Data, edges: bool) -> str | None:
+    """Recompute `edge_mask` if `edges` and it does not fit; return why masks cannot fit, or None.
+
+    Only a change of the number of nodes shows that nodes are others. `LineGraph` can keep even
+    that, but it stores `num_nodes`, which no graph of a build does.
+    """
+    store = data._store
+    nodes = store.get("node_mask")
+    if nodes is not None:
+        # PyG counts nodes by the first field that it finds, which a transform may have forgotten.
+        number = data.num_nodes
+        if number == len(nodes) and "x" in store:
+            number = len(store["x"])
+        if number != len(nodes):
+            return f"node_mask has {len(nodes)} rows, but the graph has {number} nodes"
+    doubtful = "num_nodes" in store
+    if "edge_mask" not in store or not (edges or doubtful):
+        return None
+    if _only_length_counts(store):
+        rows = len(store["edge_mask"])
+        number = store["edge_index"].shape[1] if "edge_index" in store else data.num_edges
+        same = rows == number
+        return None if same else f"edge_mask has {rows} rows, but the graph has {number} edges"
+    ends = store["edge_index"]
+    if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(nodes):
+        return f"an edge ends at node {int(ends.max())}, but node_mask has {len(nodes)} rows"
+    inside = nodes[ends].all(dim=0)
+    if torch.equal(inside, store["edge_mask"]):
+        return None
+    if doubtful:
+        return "its edges are others and its num_nodes is set, so its nodes may be others"
+    store["edge_mask"] = inside
+    _mend_slices(store)
+    return None
+
+
+def _only_length_counts(store: BaseStorage) -> bool:
+    """Return whether `edge_mask` need not be the edges inside `node_mask`."""
+    masks = [store.get(key) for key in MASKS]
+    if _COLLATED in store.__dict__ or "edge_index" not in store:
+        return True
+    if any(mask is None or mask.dtype != torch.bool for mask in masks):
+        return True  # scores of someone's own
+    if _GIVEN not in store.__dict__:
+        return False
+    given, ends = store.__dict__[_GIVEN], store["edge_index"]
+    return given is None or given is ends or torch.equal(given.to(ends.device), ends)
+
+
+def _mend_slices(store: BaseStorage) -> None:
+    """In a batch, let `edge_mask` begin and end with the edges of each graph."""
+    slices = store.__dict__.get("_slice_dict", {})
+    if {"edge_mask", "edge_index"} <= slices.keys():
+        slices["edge_mask"] = slices["edge_index"]
+
+
+def _name(transform: Callable[[Any], Any]) -> str:
+    return getattr(transform, "__qualname__", None) or shown(transform)
