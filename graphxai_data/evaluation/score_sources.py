@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ def resolve(name: str, explainer: Explainer, model: nn.Module | None) -> Source:
             f"explainer '{name}': expected an explainer, got the class {explainer.__name__}; make "
             f"one, as in {explainer.__name__}(…)"
         )
-    return _function_of_graph(name, explainer, model) if callable(explainer) else explainer
+    return _function_of_graph(name, explainer, model) if is_function(explainer) else explainer
 
 
 def scores_of(
@@ -71,10 +71,15 @@ def scores_of(
         return {name: scores[source.name]}
     if isinstance(source, ScoreFile):
         return {name: file_scores(source, truth, model, force)}
-    if callable(source):
+    if is_function(source):
         device = device_of_model(explained_model(source, model))
         return function_scores(name, source, truth, device, progress)
     return array_scores(name, source, truth)
+
+
+def is_function(source: Any) -> TypeGuard[Callable[..., Any]]:
+    """Return whether an explainer is a function; PyG's explanations can be called as well."""
+    return callable(source) and not isinstance(source, Variant | PyGExplanation)
 
 
 def explained_model(source: Source, model: nn.Module | None) -> nn.Module | None:

@@ -13,7 +13,7 @@ from torch import nn
 
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.evaluation.parts import Part, recipe_of
-from graphxai_data.evaluation.score_sources import Source, explained_model
+from graphxai_data.evaluation.score_sources import Source, explained_model, is_function
 from graphxai_data.evaluation.truth import Truth
 from graphxai_data.explain import explain
 from graphxai_data.explain.functions import without_answers
@@ -39,7 +39,7 @@ def times_of(
     """Return how long an explanation takes; nothing for scores that were computed elsewhere."""
     if isinstance(source, Variant):
         return time_explainer(source, model, truth.part, batch_size)
-    if callable(source):
+    if is_function(source):
         model = explained_model(source, model)
         device, as_given = device_of_model(model), not isinstance(source, PyGFunction)
         graphs = [data.to(device) for data in islice(truth.shown(as_given), _SINGLE_GRAPHS)]

@@ -161,14 +161,24 @@ def _edge_masks(model: nn.Module, mask: Tensor, edge_index: Tensor) -> Iterator[
             f"model: edges of {type(model).__name__} cannot be masked; expected a forward that "
             "takes edge_weight [edges], or layers that are PyG's MessagePassing"
         )
-    for layer in layers:
-        # PyG's explainers leave the name of a parameter behind, which would cut the gradient.
-        layer._parameters.pop("_edge_mask", None)
+    free_masks(model)
     try:
         set_masks(model, mask, edge_index, apply_sigmoid=False)
         yield
     finally:
         clear_masks(model)
+
+
+def free_masks(model: nn.Module) -> None:
+    """Let masks that are no parameters be set again, with their gradients.
+
+    An explainer of PyG whose mask is a parameter leaves the name of it in the layers. PyG then
+    makes every later mask a parameter, which cuts its gradient.
+    """
+    for module in model.modules():
+        if isinstance(module, MessagePassing) and "_edge_mask" in module._parameters:
+            mask = module._parameters.pop("_edge_mask")
+            module._edge_mask = None if mask is None else mask.detach()
 
 
 def check_ready(model: nn.Module) -> None:

@@ -20,6 +20,7 @@ from graphxai_data.explain.models import (
     arguments_in_order,
     check_ready,
     device_of_model,
+    free_masks,
     further_arguments,
     mask_layers,
 )
@@ -162,10 +163,12 @@ def _left_as_it_was(model: nn.Module) -> Iterator[None]:
     """Take away what explainers of PyG may leave in a model: masks, and gradients of weights."""
     weights = list(model.parameters())
     kept = [None if weight.grad is None else weight.grad.clone() for weight in weights]
+    free_masks(model)
     try:
         yield
     finally:
         clear_masks(model)
+        free_masks(model)
         for weight, gradient in zip(weights, kept, strict=True):
             weight.grad = gradient
 
