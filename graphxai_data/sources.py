@@ -6,7 +6,7 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException
@@ -20,7 +20,7 @@ from graphxai_data.files.hashing import file_sha256, folder_sha256
 from graphxai_data.files.raw import Source, has_file
 from graphxai_data.files.shipped import cache_folder, shipped
 from graphxai_data.files.toml import parse_table, read_toml
-from graphxai_data.recipe import Recipe
+from graphxai_data.recipe import Recipe, plugin_folders
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,8 @@ class SourceEntry:
         elsewhere: where users can get it, if it is neither shipped nor downloadable.
         of_members: it is an archive that every mirror packs differently: `sha256` is the
             `folder_sha256` of the files in it, and `bytes` is their size.
+        home: folder of the file, if it is shipped; a registry sets it.
+        package: that ships the entry; a registry sets it.
     """
 
     file: str
@@ -63,6 +65,8 @@ class SourceEntry:
     spdx: str = "MIT"
     of_members: bool = False
     elsewhere: str = ""
+    home: str = ""
+    package: str = "graphxai-data"
 
 
 def find_sources(
@@ -155,11 +159,30 @@ def refuse_unknown_sources(recipe: Recipe, names: Iterable[str]) -> None:
 
 
 def registry() -> dict[str, SourceEntry]:
-    """Return all sources in `data/sources.toml` by id."""
-    table = read_toml(shipped("data") / "sources.toml")
+    """Return all sources by id: those of `data/sources.toml`, and of plug-ins.
+
+    A plug-in has its own in `sources.toml` inside its package, and the files in `sources/`. It may
+    not take an id of ours.
+    """
+    entries = _entries(shipped("data"), "graphxai-data", "data/sources.toml")
+    for folder, package in plugin_folders():
+        path = folder / "sources.toml"
+        if not path.is_file():
+            continue
+        try:
+            others = _entries(folder, package, str(path))
+        except InputError as error:  # it must not be in the way of other datasets
+            log.warning("sources of package %s are ignored: %s", package, error)
+            continue
+        entries = others | entries
+    return entries
+
+
+def _entries(folder: Path, package: str, where: str) -> dict[str, SourceEntry]:
+    home = str(folder / "sources")
     return {
-        key: parse_table(SourceEntry, entry, f"data/sources.toml: {key}")
-        for key, entry in table.items()
+        key: replace(parse_table(SourceEntry, table, f"{where}: {key}"), home=home, package=package)
+        for key, table in read_toml(folder / "sources.toml").items()
     }
 
 
@@ -172,14 +195,14 @@ def fetch(entry: SourceEntry, members: tuple[str, ...] = ()) -> Path:
         return folder
     if entry.urls:
         return download(entry, cache_folder(), members)
-    path = shipped("data") / "sources" / entry.file
+    path = Path(entry.home) / entry.file
     if not path.is_file():
-        raise DamagedError(f"{path}: missing from the installation; install graphxai-data again")
+        raise DamagedError(f"{path}: missing from the installation; install {entry.package} again")
     digest = file_sha256(path)
     if digest != entry.sha256:
         raise DamagedError(
             f"{path}: damaged (expected SHA-256 {entry.sha256}, got {digest}); "
-            "install graphxai-data again"
+            f"install {entry.package} again"
         )
     return path
 

@@ -1,5 +1,6 @@
 """Generators of other packages are found by their entry points; what is missing is said to be."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -12,11 +13,13 @@ import pytest
 from click.testing import Result
 
 from graphxai_data import Recipe, build, register, verify
-from graphxai_data.errors import InputError
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.generators import GENERATORS, PLUGINS
 from graphxai_data.manifest import Manifest
 from graphxai_data.plugins import PluginError
 from graphxai_data.recipe import shipped_names
+from graphxai_data.sources import registry
 from tests.conftest import edit_manifest, importing_environment, run_python
 from tests.fake_packages import write_package
 from tests.generators import toy
@@ -155,6 +158,105 @@ def test_python_callers_get_a_plugin_error(
         Recipe.from_dict(RECIPE)
     with pytest.raises(InputError, match="unknown dataset 'toy'"):
         Recipe.load("toy")
+
+
+def test_every_way_to_a_build_names_the_missing_package(
+    toy_build: Path, site: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    root = toy_build.parent.parent
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(site)])
+    missing = "built by generator 'toy' of package toy-sets 1.2, which is not installed"
+    for command in ("build", "train", "evaluate"):
+        result = cli(command, "toy", "--root", root)
+        assert result.exit_code == 2
+        assert missing in result.stderr
+    with pytest.raises(PluginError, match=missing):
+        GraphXAIDataset(root, "toy")
+
+
+def test_a_package_that_no_longer_offers_it_is_not_called_missing(
+    toy_build: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(site)])
+    monkeypatch.syspath_prepend(install(tmp_path / "new", "1.3", generators={"other": "Toy"}))
+    message = "toy-sets 1.3 is installed, but does not offer it: pip install toy-sets==1.2"
+    with pytest.raises(PluginError, match=message):
+        verify(toy_build)
+
+
+def test_a_kept_build_of_another_version_is_mentioned(
+    toy_build: Path, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    other_version(site, tmp_path, monkeypatch)
+    build("toy", root=toy_build.parent.parent, engine="serial", rings=False)
+    assert "is kept: built by toy-sets 1.2, here is 1.3" in caplog.text
+
+
+def test_a_package_brings_files_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    code = (
+        CODE
+        + """
+class FromLines(Toy):
+    sources = {"lines": ()}
+
+    def read(self, sources, group, seed):
+        lines = sources["lines"].path.read_text().split()
+        return [lines[i % 3] for i in group], {"lines": {}}
+"""
+    )
+    recipe = RECIPE_TEXT + 'sources = { lines = "abc" }\n'
+    folder = write_package(
+        tmp_path / "site", "toy_package", code, "toy-sets", "1.2", {"toy": recipe},
+        generators={"toy": "FromLines"},
+    ) / "toy_package"  # fmt: skip
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (folder / "sources").mkdir()
+    (folder / "sources" / "abc.txt").write_text("a b c")
+    digest = hashlib.sha256(b"a b c").hexdigest()
+    entry = f'file = "abc.txt"\nbytes = 5\nsha256 = "{digest}"\norigin = "me"\nlicence = "MIT"\n'
+    (folder / "sources.toml").write_text(f"[abc]\n{entry}[zinc-clean-leads]\n{entry}")
+    manifest = build("toy", root=tmp_path / "data", engine="serial", rings=False)
+    assert (manifest.sources["lines"].id, manifest.sources["lines"].sha256) == ("abc", digest)
+    assert verify(tmp_path / "data" / "toy" / "seed-0", full=True) == []
+    # An id of ours cannot be taken.
+    assert registry()["zinc-clean-leads"].package == "graphxai-data"
+    (folder / "sources" / "abc.txt").write_text("a b d")
+    with pytest.raises(DamagedError, match="abc.txt: damaged .*install toy-sets 1.2 again"):
+        build("toy", root=tmp_path / "again", engine="serial", rings=False)
+    (folder / "sources.toml").write_text("[abc]\n")
+    assert "abc" not in registry()
+    assert "sources of package toy-sets 1.2 are ignored" in caplog.text
+
+
+def test_what_a_plugin_prints_is_not_among_the_results(tmp_path: Path, site: Path) -> None:
+    module = site / "toy_package" / "__init__.py"
+    module.write_text(CODE.replace("edges = [", "print('hello')\n        edges = [", 1))
+    command = [sys.executable, "-m", "graphxai_data.cli", "build", "toy", "--json", "--no-rings"]
+    result = subprocess.run(
+        [*command, "--root", tmp_path / "data", "--jobs", "2", "--shard-size", "20"],
+        capture_output=True, text=True, timeout=120, env=importing_environment(),
+    )  # fmt: skip
+    assert json.loads(result.stdout)["graphs"] == 40
+    assert "hello" in result.stderr
+
+
+def test_a_recipe_that_is_named_otherwise_or_like_ours_is_a_warning(site: Path, cli: Cli) -> None:
+    recipes = site / "toy_package" / "recipes"
+    (recipes / "other.toml").write_text(RECIPE_TEXT)
+    (recipes / "dihalo.toml").write_text(RECIPE_TEXT.replace('"toy"', '"dihalo"', 1))
+    result = cli("list")
+    assert "other.toml: not named 'other', as its file; make them agree" in result.stderr
+    assert "dihalo.toml: a shipped dataset has this name; it is ignored" in result.stderr
+    assert Recipe.load("dihalo").generator == "dihalo"
+
+
+def test_a_generator_without_recipe_says_so_when_it_is_built(site: Path, cli: Cli) -> None:
+    (site / "toy_package" / "recipes" / "toy.toml").unlink()
+    result = cli("build", "toy")
+    assert "generator 'toy' of package toy-sets 1.2 is here, but no recipe of this" in result.stderr
 
 
 def test_a_build_of_a_registered_class_says_what_to_do(

@@ -157,6 +157,16 @@ class NoMeta(Toy):
         return replace(super().schema(), extras=(Column("pos", "node", "<f4", (2,)),))
 
 
+class Undeclared(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        return replace(super().make(label, rng), meta={"pos": 1})
+
+
+class Exits(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        raise SystemExit(3)
+
+
 class WrongArrays(Toy):
     def generate(self, plan: Any, seed: int) -> Any:
         columns = super().generate(plan, seed)
@@ -180,6 +190,8 @@ class WrongArrays(Toy):
         (WrongPlan, "plan: classes 2 to 2, expected 0 to 1"),
         (NoMeta, "graph 0: has no pos in its meta"),
         (WrongArrays, "expected ['edge_index'"),
+        (Undeclared, "graph 0: has 'pos' in its meta, which its schema does not list"),
+        (Exits, "SystemExit: 3 (generators/test_base.py, line "),
     ],
 )
 def test_a_wrong_graph_stops_the_build_and_names_the_plugin(
@@ -220,6 +232,15 @@ class NoRead(Toy):
     sources = {"zinc": ()}  # noqa: RUF012
 
 
+class ListOfSources(Toy):
+    sources = ["zinc"]  # noqa: RUF012
+
+
+class NotADataclass(Toy):
+    class Params(Generator.Params):
+        longest: int
+
+
 @pytest.mark.parametrize(
     ("cls", "sentence"),
     [
@@ -228,6 +249,8 @@ class NoRead(Toy):
         (Thawed, "Thawed.Params: expected a frozen dataclass with the field graphs"),
         (NoGraphs, "NoGraphs.Params: expected a frozen dataclass with the field graphs"),
         (NoRead, "NoRead has sources, but no read"),
+        (ListOfSources, "ListOfSources.sources: expected a dict of names and tuples of files"),
+        (NotADataclass, "NotADataclass.Params: not a dataclass; write @dataclass(frozen=True)"),
         (dict, "expected a subclass of graphxai_data.Generator, got <class 'dict'>"),
         (Toy(None), "expected a subclass of graphxai_data.Generator, got <"),
     ],
@@ -255,3 +278,98 @@ def test_a_plain_frozen_dataclass_is_enough_as_params(tmp_path: Path) -> None:
             longest: int = 5
 
     assert build_toy(Plain, tmp_path).graphs == 40
+
+
+class FromLines(Toy):
+    """Each graph is made from a line of a file."""
+
+    sources = {"lines": ()}  # noqa: RUF012
+    result: Any = None
+
+    def read(self, sources: Any, group: Any, seed: int) -> Any:
+        lines = sources["lines"].path.read_text().split()
+        return type(self).result or (
+            [lines[i % 3] for i in group],
+            {"lines": {"empty": np.int64(2)}},
+        )
+
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        assert raw in ("a", "b", "c")
+        return super().make(label, rng)
+
+
+def lines_recipe(source: str = "my-lines") -> Recipe:
+    return Recipe.from_dict({**RECIPE, "sources": {"lines": source}})
+
+
+def test_what_read_returns_reaches_make(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("a\nb\nc\n")
+    register("toy", FromLines)
+    sources = {"lines": tmp_path / "lines.txt"}
+    manifest = build(lines_recipe(), root=tmp_path, engine="serial", rings=False, sources=sources)
+    assert manifest.sources["lines"].rejected == {"empty": 2}
+    assert verify(tmp_path / "toy" / "seed-0", full=True, sources=sources) == []
+    with pytest.raises(InputError, match=r"unknown source id 'my-lines'.*--source lines=PATH"):
+        build(lines_recipe(), root=tmp_path / "other", engine="serial")
+
+
+@pytest.mark.parametrize(
+    ("result", "sentence"),
+    [
+        (["a"] * 40, "read: expected (items, rejected), got something else"),
+        ((["a"], {"lines": {}}), "read: 1 items for 40 graphs"),
+        ((["a"] * 40, {}), "read: rejected: expected counts by source and reason"),
+        ((["a"] * 40, {"reason": 3}), "read: rejected: expected counts by source and reason"),
+        ((["a"] * 40, {"lines": 3}), "such as {'lines': {'reason': 0}}, got {'lines': 3}"),
+        ((["a"] * 40, {"lines": {"x": "many"}}), "read: rejected: expected counts"),
+    ],
+)
+def test_wrong_results_of_read_are_refused(result: Any, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("a\nb\nc\n")
+    register("toy", type("FromLines", (FromLines,), {"result": result}))
+    with pytest.raises(CheckFailedError) as caught:
+        build(
+            lines_recipe(), root=tmp_path, engine="serial",
+            sources={"lines": tmp_path / "lines.txt"},
+        )  # fmt: skip
+    assert sentence in str(caught.value)
+    assert "generator 'toy' (registered by a script): " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (lambda record: None, "the prover fails on graph 0: problems returned NoneType"),
+        (lambda record: record.nothing, "the prover fails on graph 0: AttributeError: "),
+    ],
+)
+def test_a_prover_that_does_not_work_is_named(answer: Any, sentence: str, tmp_path: Path) -> None:
+    class Proven(Toy):
+        def prover(self, sources: Any) -> Any:
+            return type("Prover", (), {"problems": lambda self, record: answer(record)})()
+
+    build_toy(Proven, tmp_path)
+    with pytest.raises(CheckFailedError) as caught:
+        verify(tmp_path / "toy" / "seed-0")
+    assert sentence in str(caught.value)
+
+
+def test_a_dataset_is_loaded_by_its_recipe(tmp_path: Path) -> None:
+    register("toy", Toy)
+    assert len(GraphXAIDataset(tmp_path, Recipe.from_dict(RECIPE))) == 40
+
+
+def test_a_recipe_of_a_plugin_cannot_take_a_shipped_name() -> None:
+    register("toy", Toy)
+    with pytest.raises(InputError, match="name 'ba2motif' is that of a shipped dataset"):
+        Recipe.from_dict({**RECIPE, "name": "ba2motif"})
+
+
+def test_a_misspelt_source_is_named() -> None:
+    register("toy", FromLines)
+    with pytest.raises(InputError, match="unknown key 'sources.line'; did you mean 'lines'"):
+        Recipe.from_dict({**RECIPE, "sources": {"line": "x"}})
+    PLUGINS.registered.clear()
+    register("toy", Toy)
+    with pytest.raises(InputError, match="unknown key 'sources.lines'; it takes none"):
+        lines_recipe()

@@ -94,6 +94,10 @@ def test_records_are_equal_in_every_bit_or_not_at_all() -> None:
         ([(0, 1)], [[1.0], [2.0]], r"edge_attr: expected \[1, features\], got \[2, 1\]"),
         ([(0, 1)], [1.0], r"edge_attr: expected \[1, features\], got \[1\]"),
         ([(0, 1), (1, 0)], [[1.0], [2.0]], "one is given twice, with different edge_attr"),
+        ([[0, 1, 0], [1, 2, 2]], None, r"edges: expected pairs \[k, 2\], got \[2, 3\]; PyG's edge"),
+        ([(0, 1, 2)], None, r"edges: expected pairs \[k, 2\], got \[1, 3\]"),
+        ([(0, 1), (2,)], None, "edges: expected pairs of nodes"),
+        ([(0, 1.7)], None, "edges: expected whole numbers, got float64"),
     ],
 )
 def test_impossible_edges_are_refused(edges: object, attributes: object, message: str) -> None:
@@ -107,3 +111,34 @@ def test_edges_given_in_both_directions_count_once() -> None:
     assert record.node_mask is None
     assert record.edge_mask is None
     assert GraphRecord.from_edges(np.ones((3, 1)), [], 0).edge_index.shape == (2, 0)
+
+
+@pytest.mark.parametrize("mask", [[True], [0, 2, 1], [[1], [0], [1]], [0, 1, 1, 0]])
+def test_impossible_masks_are_refused(mask: object) -> None:
+    with pytest.raises(InputError, match="node_mask: expected true or false for each of 3 nodes"):
+        GraphRecord.from_edges(np.ones((3, 1)), [(0, 1)], 0, mask)  # type: ignore[arg-type]
+
+
+def test_features_have_two_dimensions() -> None:
+    with pytest.raises(InputError, match=r"x: expected \[nodes, features\], got \[3\]"):
+        GraphRecord.from_edges(np.ones(3), [(0, 1)], 0)
+
+
+def test_the_order_of_own_fields_does_not_matter() -> None:
+    a, b = Column("a", "node"), Column("b", "graph", "<i8")
+    one = Schema(Feature(1, "dense"), None, 2, extras=(a, b))
+    assert one == Schema(Feature(1, "dense"), None, 2, extras=(b, a))
+    assert one.extras == (a, b)
+
+
+@pytest.mark.parametrize(
+    "name", ["batch", "num_nodes", "x", "y", "node_mask", "a_ptr", "A", "", "2"]
+)
+def test_names_with_a_meaning_are_refused_as_own_fields(name: str) -> None:
+    with pytest.raises(ValueError, match="extras: "):
+        Schema(Feature(1, "dense"), None, 2, extras=(Column(name, "graph", "<i8"),))
+
+
+def test_a_field_is_there_once() -> None:
+    with pytest.raises(ValueError, match="'a' is no name, or there twice"):
+        Schema(Feature(1, "dense"), None, 2, extras=(Column("a", "node"), Column("a", "text")))

@@ -88,4 +88,6 @@ def test_a_class_without_recipe_needs_one_or_defaults() -> None:
 
 
 def test_no_prover_is_no_failure() -> None:
-    assert check_generator(wrong.Unproven, RECIPE).checks
+    checks = check_generator(wrong.Unproven, RECIPE).checks
+    assert "stored" in checks
+    assert not {"proof", "damage"} & set(checks)
