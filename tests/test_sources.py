@@ -210,11 +210,8 @@ def test_the_digest_of_a_folder_is_over_contents_gzipped_or_not(tmp_path: Path) 
     assert folder_sha256(tmp_path, ("a", "b")) == expected
 
 
-def test_a_shipped_source_that_is_damaged_or_missing_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("graphxai_data.sources.shipped", lambda folder: tmp_path)
-    entry = _entry()
+def test_a_shipped_source_that_is_damaged_or_missing_is_named(tmp_path: Path) -> None:
+    entry = replace(_entry(), home=str(tmp_path / "sources"))
     with pytest.raises(DamagedError, match="missing from the installation"):
         fetch(entry)
     (tmp_path / "sources").mkdir()
