@@ -129,7 +129,7 @@ def evaluate(
     dataset = GraphXAIDataset(root, name, data_seed)
     if files:
         _refuse_with("--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes",
-                     "engine", "jobs")  # fmt: skip
+                     "device", "engine", "jobs")  # fmt: skip
         model = _model_folder(models, seed_numbers, out, dataset.name) if models else None
         kept = {key: options[key] for key in ("split", "force", "metrics")}
         frame = _evaluate_files(dataset, files, model, **kept)

@@ -275,7 +275,7 @@ def test_a_plugin_that_fails_is_named(
         ("of-edges", "1.2: it gave a PyG Explanation without a node_mask; .*nodes_from_edges"),
         ("three", r"1.2: expected fn\(batch\) or fn\(model, batch\), got another"),
         ("number", r"1.2: expected a function fn\(batch\) or fn\(model, batch\), got int"),
-        ("gone", "1.2 cannot be imported .*repair or uninstall explain-more"),
+        ("gone", "1.2 cannot be imported: .*repair or uninstall explain-more"),
         ("a/b", "1.2: expected a name of letters, digits, '-' and '_'; rename it"),
     ],
 )
@@ -324,7 +324,7 @@ def test_a_module_that_fails_on_import_is_named(
     monkeypatch.syspath_prepend(
         write_package(tmp_path, "locked", code, "locked", "2", explainers={"locked": "fn"})
     )
-    message = r"'locked' of package locked 2 cannot be imported \(RuntimeError: no licence\)"
+    message = r"'locked' of package locked 2 cannot be imported: RuntimeError: no licence"
     with pytest.raises(InputError, match=message):
         evaluate(dataset, ["locked"])
     assert np.isfinite(evaluate(dataset, ["degrees"]).jaccard).all()  # others still work
