@@ -2,12 +2,14 @@
 
 Edges and features each give a distance matrix over the nodes, divided by its diameter. The norm of
 their difference is 0 if both agree. Disconnected graphs: the mean over components, weighted by
-size.
+size. Edge cases are those of the official code (docs/rings.md has a table): a single node scores 0,
+and in a graph without edges all nodes have distance 0.
 
 Components of one size are processed together, as stacks of matrices [k, n, n].
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from graphxai_data.errors import InputError, known_name
-from graphxai_data.graphs.columns import Ints, pointers
+from graphxai_data.graphs.columns import Ints, graph_of_rows, pointers
 from graphxai_data.rings.modes import as_rows, check_ends
 
 Floats = npt.NDArray[np.float64]
@@ -42,7 +44,7 @@ def mode_complementarity(
         norm: "L11" (mean of absolute differences) or "frobenius" (root mean square).
 
     Returns:
-        From 0 (the modes agree) to 1; NaN where it is not defined: for a graph without edges, and
+        From 0 (the modes agree) to 1; NaN where it is not defined: for a graph without nodes, and
         for features that are not finite.
     """
     graph = data.x, data.edge_index, [0, len(data.x)]
@@ -73,32 +75,46 @@ def mode_complementarities(
     features, ptr = as_rows(x, np.float64), np.asarray(node_ptr, np.int64)
     features = np.where(np.isfinite(features), features, np.nan)  # no infinite distances
     adjacency = _adjacency(np.asarray(edge_index, np.int64), len(features))
-    total, weight = np.zeros(len(ptr) - 1), np.zeros(len(ptr) - 1)
-    for nodes, matrices in _components(adjacency):
-        structure = GRAPH_METRICS[graph_metric](matrices)
+    sizes, owner = np.diff(ptr), graph_of_rows(ptr)
+    total = np.zeros(len(sizes))
+    stacks = chain(_components(adjacency), _without_edges(adjacency, ptr))
+    for nodes, matrices in stacks:
+        # Without edges, every distance is 0, as it is between equal features.
+        structure = GRAPH_METRICS[graph_metric](matrices) if matrices.any() else matrices
         distances = _feature_distances(features[nodes], feature_metric)
         difference = _normalised(distances) - _normalised(structure)
-        count, size = nodes.shape
+        size = nodes.shape[1]
         pairs = size * size - size
         if norm == "L11":
             scores = np.abs(difference).sum(axis=(1, 2)) / pairs
         else:
             scores = np.sqrt(np.square(difference).sum(axis=(1, 2)) / pairs)
-        graph = np.searchsorted(ptr, nodes[:, 0], side="right") - 1
-        total += np.bincount(graph, scores * size, minlength=len(total))
-        weight += np.bincount(graph, np.full(count, size), minlength=len(total))
-    # A graph without edges has no pair of nodes to compare.
-    mean: Floats = np.divide(total, weight, out=np.full(len(total), np.nan), where=weight > 0)
+        total += np.bincount(owner[nodes[:, 0]], scores * size, minlength=len(total))
+    # Single nodes score 0, but count.
+    unknown = np.bincount(owner, np.isnan(features).any(axis=1), minlength=len(total)) > 0
+    defined = (sizes > 0) & ~unknown
+    mean: Floats = np.divide(total, sizes, out=np.full(len(total), np.nan), where=defined)
     return mean
 
 
 def _adjacency(edges: Ints, nodes: int) -> csr_array:
     check_ends(edges, nodes)
-    edges = edges[:, edges[0] != edges[1]]
     both = np.concatenate([edges, edges[::-1]], axis=1)
     adjacency = csr_array((np.ones(both.shape[1]), both), shape=(nodes, nodes))
-    adjacency.data[:] = 1  # an edge given in both directions counts once
+    adjacency.data[:] = 1  # an edge given in both directions, or a self-loop, counts once
     return adjacency
+
+
+def _without_edges(adjacency: csr_array, ptr: Ints) -> Iterator[tuple[Ints, Floats]]:
+    """Yield node ids [k, n] and zeros [k, n, n] of k graphs of n > 1 nodes that have no edges."""
+    empty = np.diff(adjacency.indptr[ptr]) == 0
+    sizes = np.diff(ptr)
+    for size in np.unique(sizes[empty & (sizes > 1)]).tolist():
+        begins = ptr[:-1][empty & (sizes == size)]
+        at_once = max(1, _ENTRIES // size**2)
+        for low in range(0, len(begins), at_once):
+            nodes = begins[low : low + at_once, None] + np.arange(size)
+            yield nodes, np.zeros((len(nodes), size, size))
 
 
 def _components(adjacency: csr_array) -> Iterator[tuple[Ints, Floats]]:

@@ -31,7 +31,9 @@ def test_values_of_the_reference_implementation(name: str) -> None:
 
 def _by_networkx(graph: nx.Graph, x: np.ndarray, metric: str, norm: str) -> float:
     """The definition, component by component, with networkx and SciPy."""
-    total = weight = 0.0
+    if not graph.number_of_edges():
+        return _score(cdist(x, x), np.zeros((len(x), len(x))), norm)
+    total = 0.0
     for nodes in nx.connected_components(graph):
         nodes = sorted(nodes)
         if len(nodes) < 2:
@@ -47,17 +49,16 @@ def _by_networkx(graph: nx.Graph, x: np.ndarray, metric: str, norm: str) -> floa
             laplacian = nx.normalized_laplacian_matrix(part, nodes).toarray()
             rows = laplacian if metric == "diffusion_distance" else expm(-laplacian)
             structure = cdist(rows, rows)
-        features = cdist(x[nodes], x[nodes])
-        difference = features / (features.max() or 1) - structure / structure.max()
-        pairs = len(nodes) ** 2 - len(nodes)
-        score = (
-            np.abs(difference).sum() / pairs
-            if norm == "L11"
-            else np.linalg.norm(difference) / np.sqrt(pairs)
-        )
-        total += score * len(nodes)
-        weight += len(nodes)
-    return total / weight if weight else float("nan")
+        total += _score(cdist(x[nodes], x[nodes]), structure, norm) * len(nodes)
+    return total / len(graph)
+
+
+def _score(features: np.ndarray, structure: np.ndarray, norm: str) -> float:
+    difference = features / (features.max() or 1) - structure / (structure.max() or 1)
+    pairs = max(len(features) ** 2 - len(features), 1)
+    if norm == "L11":
+        return float(np.abs(difference).sum() / pairs)
+    return float(np.linalg.norm(difference) / np.sqrt(pairs))
 
 
 @settings(max_examples=60, deadline=None)
@@ -67,11 +68,14 @@ def _by_networkx(graph: nx.Graph, x: np.ndarray, metric: str, norm: str) -> floa
     ),
     st.sampled_from(sorted(GRAPH_METRICS)),
     st.sampled_from(["L11", "frobenius"]),
+    st.integers(0, 2),
 )
 def test_values_of_many_graphs_match_the_definition(
-    kinds: list[tuple[int, float, int]], metric: str, norm: str
+    kinds: list[tuple[int, float, int]], metric: str, norm: str, loops: int
 ) -> None:
     graphs = [nx.gnp_random_graph(n, p, seed=s) for n, p, s in kinds]
+    for graph in graphs:
+        graph.add_edges_from((i, i) for i in range(min(loops, len(graph))))
     xs = [np.random.default_rng(s).integers(0, 3, (n, 2)).astype(float) for n, _, s in kinds]
     ptr = np.cumsum([0] + [n for n, _, _ in kinds])
     edges = [
@@ -99,13 +103,41 @@ def _graph(x: list, edges: list) -> SimpleNamespace:
     return SimpleNamespace(x=np.array(x, float), edge_index=np.array(edges, int).reshape(-1, 2).T)
 
 
+PATH = [[0, 1], [1, 2], [2, 3]]
+LINE = [[0.0], [1.0], [2.0], [3.0]]
+# Values of the official code (aidos-lab/rings at 68a58a4), by graph metric: diffusion, heat kernel,
+# resistance, shortest path. Feature metric euclidean, norm L11.
+OFFICIAL = {
+    "no edges": (_graph([[0.0], [1.0], [3.0]], []), (2 / 3, 2 / 3, 2 / 3, 2 / 3)),
+    "no edges, equal features": (_graph([[1.0]] * 3, []), (0, 0, 0, 0)),
+    "one node": (_graph([[1.0]], []), (0, 0, 0, 0)),
+    "one node with a self-loop": (_graph([[1.0]], [[0, 0]]), (0, 0, 0, 0)),
+    "only a self-loop": (_graph([[1.0], [2.0]], [[0, 0]]), (0, 0, 0, 0)),
+    "one self-loop": (_graph(LINE, [*PATH, [0, 0]]), (0.3829, 0.1469, 0, 0)),
+    "the same self-loop twice": (_graph(LINE, [*PATH, [0, 0], [0, 0]]), (0.3829, 0.1469, 0, 0)),
+    "all self-loops": (_graph(LINE, [*PATH, *([i, i] for i in range(4))]), (0.4017, 0.2159, 0, 0)),
+    "an isolated node": (_graph([*LINE, [9.0]], PATH), (0.3051, 0.1566, 0, 0)),
+    "an edge twice": (_graph(LINE, [*PATH, [1, 0], [0, 1]]), (0.3814, 0.1957, 0, 0)),
+}
+METRICS = ("diffusion_distance", "heat_kernel_distance", "resistance_distance",
+           "shortest_path_distance")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OFFICIAL)
+def test_edge_cases_have_the_values_of_the_official_code(kind: str) -> None:
+    graph, values = OFFICIAL[kind]
+    for metric, value in zip(METRICS, values, strict=True):
+        assert mode_complementarity(graph, metric) == pytest.approx(value, abs=6e-5), metric
+
+
 @pytest.mark.parametrize(
     "graph",
     [
-        _graph([[1.0]], []),
-        _graph([[1.0], [2.0], [3.0]], []),
-        _graph([[1.0], [2.0]], [[0, 0]]),
+        SimpleNamespace(x=np.zeros((0, 1)), edge_index=np.zeros((2, 0), int)),
         _graph([[1.0], [float("nan")]], [[0, 1]]),
+        _graph([[1.0], [2.0], [float("inf")]], [[0, 1]]),
+        _graph([[float("nan")]], []),
+        _graph([[1.0], [float("nan")]], []),
     ],
 )
 @pytest.mark.parametrize("metric", sorted(GRAPH_METRICS))

@@ -138,7 +138,7 @@ def test_graphs_without_edges_and_with_constant_features_say_nothing(nodes: int)
     graphs = [_one([[1.0]] * nodes, [], i % 2) for i in range(200)]
     measurement = check(graphs)
     assert measurement.p1 == measurement.p2 == "inconclusive"
-    assert measurement.complementarity is None
+    assert measurement.complementarity == 0
 
 
 def test_graphs_without_a_class_and_no_graphs_at_all_are_refused() -> None:
