@@ -19,6 +19,10 @@ from torch.autograd.graph import Node
 from graphxai_data.errors import InputError, finite_number, whole_number
 from graphxai_data.nn.sums import full_precision, plain
 
+_SHORTEST = {
+    dtype: float(torch.finfo(dtype).tiny ** 0.5)
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+}
 # The share of the mean over all channels that is added to the mean square of each.
 _FLOOR = 1e-3
 
@@ -132,7 +136,7 @@ def _differentiable_scale(z: Tensor, x: Tensor, b: float) -> Tensor:
 
 def _shortest(x: Tensor) -> float:
     """Return the length below which squares underflow: shorter vectors count as zero."""
-    return float(torch.finfo(x.dtype).tiny ** 0.5)
+    return _SHORTEST[x.dtype]
 
 
 class RMSNorm(DynamicLinear):

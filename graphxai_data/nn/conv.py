@@ -2,8 +2,8 @@
 
 These explainers look for `MessagePassing` modules, set an edge mask on each, and read their outputs
 as node states. A `Conv` is such a module for one layer of a network. It has no weights, so that
-those of a network keep their names. Without a mask or a hook it calls the network's fast sum, which
-never makes messages; with one, PyG's own `propagate` makes every message and multiplies it.
+those of a network keep their names. A network calls it if there is a mask or a hook: PyG's own
+`propagate` then makes every message and multiplies it. If not, the network's fast sum makes none.
 """
 
 from typing import Any, Protocol
@@ -57,32 +57,32 @@ class Conv(MessagePassing):
 
     def forward(self, h: Tensor, edges: Edges, network: Network, layer: int) -> Tensor:
         """Return the states [n, hidden] after a layer of the network, for the states before it."""
-        if not self.observed:
-            total = network.aggregate(layer, h, edges)
-        else:
-            _check_has_messages(network)
-            self._alpha = edges.weight if self.attended else None
-            try:
-                messages = self.propagate(
-                    edges.index,
-                    size=(edges.nodes, edges.nodes),
-                    x=h,
-                    edge_attr=edges.attr,
-                    edges=edges,
-                    network=network,
-                    layer=layer,
-                )
-            finally:
-                self._alpha = None
-            total = network.own_weight(layer) * h + messages
-        states: Tensor = network.updates[layer](total)
+        _check_has_messages(network)
+        self._alpha = edges.weight if self.attended else None
+        try:
+            messages = self.propagate(
+                edges.index,
+                size=(edges.nodes, edges.nodes),
+                x=h,
+                edge_attr=edges.attr,
+                edges=edges,
+                network=network,
+                layer=layer,
+            )
+        finally:
+            self._alpha = None
+        states: Tensor = network.updates[layer](network.own_weight(layer) * h + messages)
         return states
 
     @property
     def observed(self) -> bool:
-        """Return whether an explainer wants to change or see the messages."""
+        """Return whether an explainer wants to change or see messages or states."""
         return bool(
             self._explain
+            or self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
             or self._propagate_forward_pre_hooks
             or self._propagate_forward_hooks
             or self._message_forward_pre_hooks
@@ -178,7 +178,10 @@ class BlindConv(Conv):
     Without such a layer PyG would find nothing to set the mask on and score it as perfect.
     """
 
-    observed = False  # there are no messages to see
+    def forward(self, h: Tensor, edges: Edges, network: Network, layer: int) -> Tensor:
+        """Return the states [n, hidden] after a layer of the network, for the states before it."""
+        states: Tensor = network.updates[layer](network.aggregate(layer, h, edges))
+        return states
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in (*_MASKS, *_FLAGS) and value is not None and value is not False:

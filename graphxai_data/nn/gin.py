@@ -126,8 +126,13 @@ class GraphNetwork(GraphModel):
         """
         self._check_shapes(x, edges)
         h = x
-        for layer, conv in enumerate(self.convs if convs is None else convs):
-            h = self.dropout(conv(h, edges, self, layer))
+        convs = self.convs if convs is None else convs
+        for layer, (conv, update) in enumerate(zip(convs, self.updates, strict=True)):
+            if conv.observed:
+                h = conv(h, edges, self, layer)
+            else:
+                h = update(self.aggregate(layer, h, edges))
+            h = self.dropout(h)
         return h
 
     def message(self, layer: int, h_j: Tensor, edge_attr: Tensor | None) -> Tensor:

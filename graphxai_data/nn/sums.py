@@ -128,10 +128,10 @@ class Edges:
         if edge_index.ndim != 2 or edge_index.shape[0] != 2:
             raise InputError(f"edge_index: expected [2, edges], got {list(edge_index.shape)}")
         if edge_index.shape[1] and not plain():  # torch has checks of its own there
-            low, high = edge_index.aminmax()
+            low, high = (int(end) for end in edge_index.aminmax())
             if low < 0 or high >= nodes:
                 raise InputError(
-                    f"edge_index: expected nodes 0 to {nodes - 1}, got {int(low)} to {int(high)}"
+                    f"edge_index: expected nodes 0 to {nodes - 1}, got {low} to {high}"
                 )
         self.index = edge_index
         self.nodes, self.attr, self.weight = nodes, attr, weight
