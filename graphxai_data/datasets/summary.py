@@ -30,6 +30,9 @@ class Summary(PyGSummary):  # type: ignore[misc]
         title = f"{self.name} (#graphs={self.num_graphs}):"
         return "\n".join([title, edge, lines[0], rule, *lines[1:], edge])
 
+    def __repr__(self) -> str:
+        return self.format()  # older versions of PyG make the table here, with tabulate
+
 
 def _cells(row: list[str], widths: list[int]) -> list[str]:
     """Return names flush left and numbers flush right."""

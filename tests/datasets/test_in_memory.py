@@ -138,13 +138,17 @@ def test_missing_builds_are_built(tmp_path: Path, recipe_file: object) -> None:
     assert verify(tmp_path / "root/x/seed-5") == []
 
 
-def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(motif_root: Path) -> None:
+def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(
+    motif_root: Path, tmp_path: Path
+) -> None:
+    copy_build(motif_root / "ba2motif" / "seed-0", tmp_path)
+
     def constant(data: object) -> object:
         data.x = torch.ones(data.num_nodes, 1)
         return data
 
     dataset = BA2Motif(
-        motif_root,
+        tmp_path,
         transform=ToUndirected(),
         pre_transform=constant,
         pre_filter=has_class_one,
@@ -155,7 +159,7 @@ def test_transform_pre_transform_and_pre_filter_work_as_in_pyg(motif_root: Path)
     assert dataset[0].node_mask.sum() == 5
     assert sum(map(len, dataset.get_idx_split().values())) == 500
     with pytest.raises(InputError, match="keeps none of the graphs"):
-        BA2Motif(motif_root, pre_filter=lambda data: False)
+        BA2Motif(tmp_path, pre_filter=lambda data: False)
 
 
 def test_graphs_can_be_indexed_like_any_pyg_dataset(dataset: BA2Motif) -> None:
