@@ -83,11 +83,11 @@ def is_function(source: Any) -> TypeGuard[Callable[..., Any]]:
 
 
 def explained_model(source: Source, model: nn.Module | None) -> nn.Module | None:
-    """Return the model that an explainer looks at; None if it looks at none that we know of."""
+    """Return the model that is called for an explainer; None if there is none that we know of."""
     if isinstance(source, PyGFunction):
         return source.model
-    if isinstance(source, Variant):
-        return None if source.kind == "none" else model
+    if isinstance(source, Variant):  # `explain` states the explained logit, whatever the method
+        return model
     is_given = isinstance(source, partial) and any(arg is model for arg in source.args)
     return model if is_given else None
 

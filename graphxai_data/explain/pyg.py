@@ -58,9 +58,10 @@ def mask_scores(explanation: PyGExplanation, what: str) -> MaskScores:
 
 
 def _tensor(mask: Any) -> Tensor | None:
-    if mask is None or isinstance(mask, Tensor):
-        return None if mask is None else mask.detach()
-    return torch.from_numpy(as_array(mask))
+    if mask is None:
+        return None
+    scores = mask.detach() if isinstance(mask, Tensor) else torch.from_numpy(as_array(mask))
+    return scores if scores.is_floating_point() else scores.double()
 
 
 def scaled(scores: Tensor, graph: Tensor, graphs: int, scale: Scale) -> Tensor:

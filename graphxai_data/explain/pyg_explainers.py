@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.explain import Explainer, ExplainerAlgorithm
+from torch_geometric.explain import CaptumExplainer, Explainer, ExplainerAlgorithm
 from torch_geometric.explain import Explanation as PyGExplanation
 from torch_geometric.explain.algorithm.utils import clear_masks
 from torch_geometric.explain.config import ExplanationType, MaskType, ModelMode, ModelTaskLevel
@@ -31,6 +31,9 @@ _MASKS = (
     ("attributes", "object"), ("attributes", None), ("object", "object"), ("object", None),
     (None, "object"),
 )  # fmt: skip
+# With a mask of edges, Captum's integrals and coalitions would run over edges as well, and score nodes
+# otherwise. In most B-cos models edges contribute nothing.
+_OF_FEATURES = (BcosExplainer, CaptumExplainer)
 # Captum says that it sets up what it needs, for every graph.
 _NO_NEWS = ("Input Tensor .* did not already require gradients", "Setting .* hooks on ReLU")
 
@@ -113,7 +116,7 @@ def pyg_function(
 
 def _connected(what: str, algorithm: ExplainerAlgorithm, model: nn.Module) -> Explainer:
     """Return an explainer of a model, with the most detailed masks that the algorithm supports."""
-    has_edges = bool(mask_layers(model)) and not isinstance(algorithm, BcosExplainer)
+    has_edges = bool(mask_layers(model)) and not isinstance(algorithm, _OF_FEATURES)
     with _silent_root_logger():
         for nodes, edges in _MASKS:
             if edges and not has_edges:
@@ -160,17 +163,18 @@ def _check(what: str, explainer: Explainer) -> None:
 
 @contextmanager
 def _left_as_it_was(model: nn.Module) -> Iterator[None]:
-    """Take away what explainers of PyG may leave in a model: masks, and gradients of weights."""
+    """Undo what explainers of PyG may leave in a model: masks, gradients, and frozen weights."""
     weights = list(model.parameters())
-    kept = [None if weight.grad is None else weight.grad.clone() for weight in weights]
+    gradients = [None if weight.grad is None else weight.grad.clone() for weight in weights]
+    trainable = [weight.requires_grad for weight in weights]
     free_masks(model)
     try:
         yield
     finally:
         clear_masks(model)
         free_masks(model)
-        for weight, gradient in zip(weights, kept, strict=True):
-            weight.grad = gradient
+        for weight, gradient, is_trainable in zip(weights, gradients, trainable, strict=True):
+            weight.requires_grad_(is_trainable).grad = gradient
 
 
 @contextmanager

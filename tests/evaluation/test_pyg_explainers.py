@@ -89,19 +89,22 @@ def test_explainers_and_algorithms_of_pyg_are_rows(
     whole = Explainer(
         gin, CaptumExplainer("IntegratedGradients"), "model", CONFIG, node_mask_type="attributes"
     )
-    explainers = {"explainer": whole, "algorithm": CaptumExplainer("InputXGradient")}
+    explainers = {
+        "explainer": whole, "algorithm": CaptumExplainer("InputXGradient"),
+        "steps": CaptumExplainer("IntegratedGradients"), "gnn": GNNExplainer(epochs=2),
+    }  # fmt: skip
     table = evaluate(dataset, explainers | {"ours": "integrated-gradients"}, gin)
-    assert list(table.index) == ["explainer", "algorithm", "ours"]
-    # Captum's 50 steps are ours.
-    assert table.loc["explainer", "auroc"] == pytest.approx(table.loc["ours", "auroc"], abs=0.02)
+    assert list(table.index) == [*explainers, "ours"]
+    for name in ("explainer", "steps"):  # Captum's 50 steps are ours
+        assert table.loc[name, "auroc"] == pytest.approx(table.loc["ours", "auroc"], abs=0.02)
     gradients = [explain(gin, data, method="input-x-gradient").node_scores for data in part]
     masks = [data.node_mask for data in part]
     pairs = list(zip(gradients, masks, strict=True))
     row = table.loc["algorithm"]
     assert row.jaccard == pytest.approx(np.mean([jaccard_at_k(s, m) for s, m in pairs]), abs=0.02)
     assert row.auroc == pytest.approx(np.mean([node_auroc(s, m) for s, m in pairs]), abs=0.02)
-    assert np.isfinite(row.edge_auroc_pooled)  # it scores edges as well
-    assert np.isnan(table.loc["explainer", "edge_auroc_pooled"])
+    assert np.isfinite(table.loc["gnn", "edge_auroc_pooled"])  # it scores edges as well
+    assert np.isnan(table.loc["steps", "edge_auroc_pooled"])
 
 
 def test_edges_alone_are_rows_by_mean_max_and_sum(
@@ -140,6 +143,7 @@ def test_lists_of_explanations_are_rows(dataset: GraphXAIDataset, part: GraphXAI
         "[n, 1]": [PyGExplanation(node_mask=s[:, None]) for s in scores],
         "[n, p]": [PyGExplanation(node_mask=s[:, None] * torch.ones(1, 4)) for s in scores],
         "NumPy": [PyGExplanation(node_mask=s.numpy()) for s in scores],
+        "whole": [PyGExplanation(node_mask=s.int()[:, None]) for s in scores],
         "ours": [explain(None, data, method="degree") for data in part],
         "with edges": [
             PyGExplanation(node_mask=s, edge_mask=e) for s, e in zip(scores, edges, strict=True)
@@ -234,7 +238,7 @@ def test_explainers_leave_models_as_they_were(
         assert model.state_dict().keys() == weights.keys()
         assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
         assert torch.equal(model(data.x, data.edge_index), logits)
-        assert all(parameter.grad is None for parameter in model.parameters())
+        assert all(p.grad is None and p.requires_grad for p in model.parameters())
         assert not model.training
 
 
@@ -369,6 +373,8 @@ def test_models_that_do_not_classify_these_graphs_are_refused(
     seven = OwnGIN(features, 7).train(mode=False)
     with pytest.raises(InputError, match=r"expected logits \[graphs, 2\], .* got 7 classes; use a"):
         evaluate(dataset, ["saliency"], seven)
+    with pytest.raises(InputError, match="got 7 classes"):
+        evaluate(dataset, ["degree"], seven)
     one = OwnGIN(features, 1).train(mode=False)
     with pytest.raises(
         InputError, match=r"expected logits \[graphs, at least 2\], .* got 1 classe"
