@@ -57,10 +57,19 @@ class Conv(MessagePassing):
 
     def forward(self, h: Tensor, edges: Edges, network: Network, layer: int) -> Tensor:
         """Return the states [n, hidden] after a layer of the network, for the states before it."""
+        if self.makes_messages:
+            total = network.own_weight(layer) * h + self._sum(h, edges, network, layer)
+        else:
+            total = network.aggregate(layer, h, edges)
+        states: Tensor = network.updates[layer](total)
+        return states
+
+    def _sum(self, h: Tensor, edges: Edges, network: Network, layer: int) -> Tensor:
+        """Return [n, width] the sum of the messages into each node, made one by one."""
         _check_has_messages(network)
         self._alpha = edges.weight if self.attended else None
         try:
-            messages = self.propagate(
+            summed: Tensor = self.propagate(
                 edges.index,
                 size=(edges.nodes, edges.nodes),
                 x=h,
@@ -71,18 +80,24 @@ class Conv(MessagePassing):
             )
         finally:
             self._alpha = None
-        states: Tensor = network.updates[layer](network.own_weight(layer) * h + messages)
-        return states
+        return summed
 
     @property
     def observed(self) -> bool:
         """Return whether an explainer wants to change or see messages or states."""
         return bool(
-            self._explain
-            or self._forward_hooks
+            self._forward_hooks
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
+            or self.makes_messages
+        )
+
+    @property
+    def makes_messages(self) -> bool:
+        """Return whether an explainer wants to change or see messages."""
+        return bool(
+            self._explain
             or self._propagate_forward_pre_hooks
             or self._propagate_forward_hooks
             or self._message_forward_pre_hooks
@@ -178,10 +193,7 @@ class BlindConv(Conv):
     Without such a layer PyG would find nothing to set the mask on and score it as perfect.
     """
 
-    def forward(self, h: Tensor, edges: Edges, network: Network, layer: int) -> Tensor:
-        """Return the states [n, hidden] after a layer of the network, for the states before it."""
-        states: Tensor = network.updates[layer](network.aggregate(layer, h, edges))
-        return states
+    makes_messages = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in (*_MASKS, *_FLAGS) and value is not None and value is not False:

@@ -15,6 +15,7 @@ from torch_geometric.explain.algorithm import ExplainerAlgorithm
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.explain.metric import fidelity, unfaithfulness
 from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import get_embeddings
 
 from graphxai_data import GraphXAIDataset, load_model
 from graphxai_data.errors import InputError
@@ -301,6 +302,19 @@ def test_a_network_that_replaces_the_sum_but_not_its_messages_is_refused_a_mask(
         logits(model, graph)
     clear_masks(model)
     assert torch.equal(logits(model, graph), whole)
+    last = get_embeddings(model, graph.x, graph.edge_index)[-1]
+    torch.testing.assert_close(model.readout(last).sum(dim=0), whole[0])
+
+
+def test_pyg_finds_the_states_after_every_layer(model: GraphModel) -> None:
+    data = some_batch()
+    whole = logits(model, data)
+    found = get_embeddings(model, data.x, data.edge_index, data.edge_attr, data.batch)
+    assert [list(states.shape) for states in found] == [[data.num_nodes, HIDDEN]] * len(found)
+    network = model.backbone if isinstance(model, GSAT) else model
+    pooled = network.pool(network.readout(found[-1]), data.batch, 3)
+    out = model.classifier(pooled) if isinstance(model, GSAT) else pooled
+    torch.testing.assert_close(out, whole)
 
 
 def test_deepsets_refuses_masks_of_edges_which_it_does_not_see() -> None:
