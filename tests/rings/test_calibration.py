@@ -1,9 +1,12 @@
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
 from graphxai_data.errors import InputError
 from graphxai_data.rings.calibration import separability_rates
+from tests.conftest import CHECKOUT
 
 
 def exact_level(runs: int, alpha: float) -> float:
@@ -54,3 +57,24 @@ def test_impossible_studies_are_refused() -> None:
             separability_rates(**options)
     with pytest.raises(InputError, match="shift: expected a finite number"):
         separability_rates(8, shift=float("nan"))
+
+
+ROW = re.compile(r"^\| (\d+) \| (0\.\d{3}) \| (0\.\d{3}) \|((?: [01]\.\d\d \|){4})$", re.MULTILINE)
+
+
+def rows_of_the_page() -> list[tuple[str, ...]]:
+    return ROW.findall((CHECKOUT / "docs" / "rings.md").read_text(encoding="utf-8"))
+
+
+def test_the_page_has_rows_for_several_numbers_of_runs() -> None:
+    assert [row[0] for row in rows_of_the_page()] == ["6", "8", "16"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_the_numbers_of_the_page_are_those_of_its_command(place: int) -> None:
+    runs, one, study, power = rows_of_the_page()[place]
+    again = [separability_rates(int(runs), shift, 12, trials=100) for shift in (1, 2, 3, 4)]
+    assert power.replace("|", "").split() == [f"{rates.each:.2f}" for rates in again]
+    assert one == f"{separability_rates(int(runs), trials=4000).each:.3f}"
+    assert study == f"{separability_rates(int(runs), comparisons=12, trials=400).any:.3f}"
