@@ -6,6 +6,7 @@ and, where the model adds edge features to messages, of edges add up to the logi
 """
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch_geometric.explain.config import MaskType, ModelMode, ModelReturnType,
 from graphxai_data.errors import InputError
 from graphxai_data.explain.base import Inputs
 from graphxai_data.explain.explanation import Explanation
-from graphxai_data.explain.models import check_logits
+from graphxai_data.explain.models import check_logits, further_arguments
 from graphxai_data.explain.targets import Row, Target, disclosed_bias, explained
 from graphxai_data.nn.bcos import DynamicLinear, explanation_mode
 
@@ -49,7 +50,8 @@ def all_contribution_maps(
     """
     inputs = Inputs.of(data, node)
     inputs.check_fits(model)
-    return _maps(model, inputs, row)
+    arguments = further_arguments(model)
+    return [replace(e, data=data, arguments=arguments) for e in _maps(model, inputs, row)]
 
 
 class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]

@@ -31,8 +31,8 @@ _MASKS = (
     ("attributes", "object"), ("attributes", None), ("object", "object"), ("object", None),
     (None, "object"),
 )  # fmt: skip
-# With a mask of edges, Captum's integrals and coalitions would run over edges as well, and score nodes
-# otherwise. In most B-cos models edges contribute nothing.
+# With a mask of edges, Captum's integrals and coalitions would run over edges as well, and this
+# changes the scores of nodes. In most B-cos models edges contribute nothing.
 _OF_FEATURES = (BcosExplainer, CaptumExplainer)
 # Captum says that it sets up what it needs, for every graph.
 _NO_NEWS = ("Input Tensor .* did not already require gradients", "Setting .* hooks on ReLU")

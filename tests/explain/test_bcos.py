@@ -99,6 +99,7 @@ def test_contrast_is_the_target_minus_the_mean_of_the_others() -> None:
     model, data = some_model("additive"), some_batch()
     every = all_contribution_maps(model, data)
     assert [int(e.target[0]) for e in every] == list(range(CLASSES))
+    assert all(e.to_pyg().validate() for e in every)
     explanation = explain(model, data, 1, row="contrast")
     for part in ("node_scores", "feature_scores", "edge_scores", "logit"):
         maps = [getattr(e, part) for e in every]
