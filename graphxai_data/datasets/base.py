@@ -16,9 +16,8 @@ from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 from graphxai_data.files.urls import inside
 from graphxai_data.graphs.record import SPLIT_NAMES, Schema
-from graphxai_data.manifest import Manifest
+from graphxai_data.manifest import Manifest, load_recipe
 from graphxai_data.progress import Progress
-from graphxai_data.recipe import Recipe
 from graphxai_data.remote import is_built, opened
 
 log = logging.getLogger(__name__)
@@ -130,7 +129,7 @@ def _open_build(
     if isinstance(root, Build):
         yield root
         return
-    recipe = Recipe.load(name)
+    recipe = load_recipe(name, root, seed)
     if force_reload or not is_built(root, recipe.name, seed):
         build(
             recipe, seed, root, graphs=graphs, progress=progress, replace_existing=force_reload,
