@@ -41,10 +41,10 @@ _CLASSES = {cls.__name__: cls for cls in (GraphXAIData, Data)}
 
 
 class Graphs(NamedTuple):
-    """The content of an `InMemoryDataset`; `slices` is None for a single graph."""
+    """The content of an `InMemoryDataset`; `slices` are tensors by field, or None for one graph."""
 
     data: Any
-    slices: dict[str, Tensor] | None
+    slices: Any
 
 
 class UnstorableError(Exception):
