@@ -41,11 +41,18 @@ class PyGGIN(nn.Module):
             nn.Linear(HIDDEN, classes),
         )  # fmt: skip
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: None, batch: Tensor) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: None,
+        batch: Tensor,
+        batch_size: int | None = None,
+    ) -> Tensor:
         """Return logits [g, c]."""
         for conv in self.convs:
             x = conv(x, edge_index)
-        return global_add_pool(self.readout(x), batch)
+        return global_add_pool(self.readout(x), batch, batch_size)
 
 
 def epoch(model: nn.Module, loader: Iterable, *, fused: bool) -> None:

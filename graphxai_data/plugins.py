@@ -177,7 +177,8 @@ def described(error: BaseException) -> str:
     ours = Path(__file__).parent
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
-        if path.is_file() and ours not in path.parents and "importlib" not in path.parts:
+        of_import = any(part.startswith("importlib") for part in path.parts)
+        if path.is_file() and ours not in path.parents and not of_import:
             return f"{text} ({path.parent.name}/{path.name}, line {frame.lineno})"
     return text
 

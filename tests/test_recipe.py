@@ -104,7 +104,11 @@ def test_the_digest_ignores_comments_and_claims_but_no_parameter(recipe_file: Wr
             "tolerance = -1.0",
             "expected.nodes_mean.tolerance: expected a finite number of at least 0, got -1.0",
         ),
-        ("[splits]", '[sources]\nzinc = "x"\n[splits]', "generator 'ba2motif' needs no sources"),
+        (
+            "[splits]",
+            '[sources]\nzinc = "x"\n[splits]',
+            "unknown key 'sources.zinc'; it takes none",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_the_file_the_key_and_the_remedy(

@@ -84,7 +84,8 @@ class GraphXAIDataset(PyGMethods, InMemoryDataset):
         """Return the graphs of the shards."""
         shards = [read_shard(self.folder, entry) for entry in self.manifest.shards]
         columns = [shard.columns for shard in shards]
-        return _assemble(columns, shards[0].schema, self.split)
+        self._schema = shards[0].schema
+        return _assemble(columns, self._schema, self.split)
 
     def _processed(self) -> Graphs:
         """Return the graphs of the shards after `pre_filter` and `pre_transform`."""
@@ -104,7 +105,7 @@ class GraphXAIDataset(PyGMethods, InMemoryDataset):
 
     @cached_property
     def _schema(self) -> Schema:
-        # The shards know it even if the plug-in that made them is not installed.
+        """Return the schema in a shard, for results of `pre_transform` that were read instead."""
         return read_shard(self.folder, self.manifest.shards[0], check=False, mapped=True).schema
 
     def get_idx_split(self) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ from graphxai_data.nn.gsat import GSAT
 from graphxai_data.plugins import Group, Origin
 from graphxai_data.recipe import Recipe
 
-# Of the models that an explainer is for: "any" for plug-ins, "none" if it looks at no model.
+# Models that an explainer is for: "any" for plug-ins, "none" if it looks at no model.
 Kind = Literal["bcos", "relu", "gsat", "any", "none"]
 
 

@@ -42,7 +42,7 @@ def assign_splits(
 
     # Large groups first: small ones can still restore the balance afterwards.
     for member in sorted(left_over, key=lambda member: -int(content[member].sum())):
-        # Of two splits that lack the classes equally, the one that lacks more graphs.
+        # If two splits lack the classes equally, the one that lacks more graphs.
         needs = behind @ content[member] + 1e-3 * behind.sum(axis=1)
         needs[shares == 0] = -np.inf
         split_of_group[member] = split = int(np.argmax(needs))

@@ -70,7 +70,7 @@ class GraphModel(nn.Module):
         Returns:
             [g, c], or [n, c] for node-level models.
         """
-        # Of tensors we ask the shape: `torch.export` takes their `len` for a constant.
+        # `shape`, because `torch.export` takes the `len` of a tensor for a constant.
         edges = Edges(edge_index, x.shape[0], edge_attr, edge_weight)
         return self.logits(x, edges, batch, batch_size)
 

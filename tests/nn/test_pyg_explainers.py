@@ -29,7 +29,7 @@ from graphxai_data.nn.random import seeded
 from graphxai_data.nn.sums import Edges
 from tests.nn.test_masks import BONDS, CONFIG, NAMES, SIZE, settled, some_batch, some_graph
 
-# Of Captum, and of PyG's PGExplainer.
+# From Captum, and from PyG's PGExplainer.
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore:{message}")
     for message in (
