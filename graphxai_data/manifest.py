@@ -59,7 +59,8 @@ class PluginRecord:
     version: str
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[\w.+!-]*", self.package + self.version, re.ASCII):
+        package = re.fullmatch(r"[A-Za-z0-9][\w.-]*|", self.package, re.ASCII)
+        if not (package and re.fullmatch(r"[\w.+!-]*", self.version, re.ASCII)):
             raise ValueError(f"{self.package!r} {self.version!r} is no package and its version")
 
     @classmethod
@@ -193,7 +194,10 @@ class Manifest:
             raise PluginError(built + step) from None
         if here is None or here.package != plugin.package:
             here_words = "shipped" if here is None else here.words
-            raise PluginError(f"{built}; the one of this name here is another ({here_words})")
+            raise PluginError(
+                f"{built}; the one of this name here is another ({here_words}): remove that, or "
+                "delete the build"
+            )
 
     @property
     def made_by(self) -> Origin | None:
@@ -201,6 +205,8 @@ class Manifest:
         if self.plugin is None:
             return None
         name = str(self.recipe.get("generator"))
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+            name = "?"  # an edited manifest
         return Origin("generator", name, self.plugin.package, self.plugin.version)
 
     @property
@@ -220,7 +226,10 @@ class Manifest:
 
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
-        return json.dumps(asdict(self), indent=2)
+        plain = asdict(self)
+        if self.plugin is None:  # older versions do not know the key
+            del plain["plugin"]
+        return json.dumps(plain, indent=2)
 
 
 def load_recipe(name: str | Path | Recipe, root: str | Path, seed: int) -> Recipe:
@@ -233,8 +242,10 @@ def load_recipe(name: str | Path | Recipe, root: str | Path, seed: int) -> Recip
     try:
         return Recipe.load(name)
     except InputError:
-        if not is_url(root) and (local_path(root) / str(name) / f"seed-{seed}").is_dir():
-            Manifest.load(local_path(root) / str(name) / f"seed-{seed}")
+        is_name = re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", str(name))
+        folder = None if is_url(root) or not is_name else local_path(root) / str(name)
+        if folder is not None and (folder / f"seed-{seed}").is_dir():
+            Manifest.load(folder / f"seed-{seed}")
         raise
 
 

@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -125,6 +125,9 @@ class Group:
     def origin(self, name: str) -> Origin:
         """Return where a plug-in comes from; a `PluginError` if it is unknown or not unique."""
         entries = _installed(self._group).get(name, [])
+        if not entries and name not in self.registered:
+            _installed_on.cache_clear()  # it may have been installed since
+            entries = _installed(self._group).get(name, [])
         if len(entries) > 1 or (entries and name in self.registered):
             raise PluginError(self._conflict(name, entries))
         if entries:
@@ -143,7 +146,8 @@ class Group:
             return self.registered[name]
         (entry,) = _installed(self._group)[name]
         try:
-            return entry.load()
+            with redirect_stdout(sys.stderr):  # as in `blamed`
+                return entry.load()
         except (Exception, SystemExit) as error:  # whatever the import of foreign code raises
             raise PluginError(
                 f"{origin} cannot be imported: {described(error)}; "
@@ -157,12 +161,17 @@ class Group:
 
 
 @contextmanager
-def blamed(origin: Origin | None) -> Iterator[None]:
-    """Let every error inside name the plug-in that it comes from; None for our own code."""
+def blamed(origin: Origin | None, keep: type[GraphXAIDataError] | tuple[()] = ()) -> Iterator[None]:
+    """Let every error inside name the plug-in that it comes from; None for our own code.
+
+    What a plug-in prints goes to stderr: it must not get between results on stdout. Errors of the
+    kind `keep` name what is wrong already.
+    """
     try:
-        yield
+        with nullcontext() if origin is None else redirect_stdout(sys.stderr):
+            yield
     except GraphXAIDataError as error:
-        if origin is None or str(error).startswith(str(origin)):
+        if origin is None or isinstance(error, keep) or str(error).startswith(str(origin)):
             raise
         raise type(error)(f"{origin}: {error}") from error
     except (Exception, SystemExit) as error:  # whatever foreign code raises

@@ -6,7 +6,6 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,7 +21,7 @@ from graphxai_data.generators import (
     plugin_origin,
 )
 from graphxai_data.plugins import Origin as PluginOrigin
-from graphxai_data.plugins import PluginError
+from graphxai_data.plugins import PluginError, blamed
 
 if TYPE_CHECKING:  # listing datasets needs no NumPy
     from graphxai_data.generators.base import Generator
@@ -152,7 +151,8 @@ class Recipe:
             raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
         if recipe.generator not in GENERATORS and recipe.name in shipped_names():
             raise InputError(f"{where}: name '{recipe.name}' is that of a shipped dataset")
-        params = parse_table(generator.Params, recipe.params, where, "params")
+        with blamed(plugin_origin(recipe.generator), keep=InputError):
+            params = parse_table(generator.Params, recipe.params, where, "params")
         total = recipe.splits.total
         if total > 1 + 1e-9 and total != params.graphs:
             raise InputError(
@@ -161,10 +161,15 @@ class Recipe:
             )
         return dataclasses.replace(recipe, params=params)
 
-    @cached_property
+    @property
     def generator_object(self) -> "Generator":
         """The generator with the recipe's params."""
-        return make_generator(self.generator, self.params)
+        known: Generator | None = self.__dict__.get("_generator_object")
+        if known is None or type(known) is not generator_class(self.generator):
+            # At first, or if a cell of a notebook has registered another class since.
+            known = make_generator(self.generator, self.params)
+            self.__dict__["_generator_object"] = known
+        return known
 
     @property
     def plugin(self) -> PluginOrigin | None:

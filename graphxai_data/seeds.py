@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ _INTEGER = (int, np.integer)
 class Draws:
     """The draws of one stream, made from its raw 64-bit words.
 
-    `integers`, `uniform`, `choice` and `permutation` take the arguments of NumPy's generators. A
-    draw without `size` is a single value.
+    The arguments of `integers`, `uniform`, `choice` and `permutation` mean what they mean in NumPy.
+    A draw without `size` is a single value.
     """
 
     def __init__(self, bits: np.random.PCG64) -> None:
@@ -42,7 +43,10 @@ class Draws:
 
     def integers(self, low: int, high: int | None = None, size: Size = None) -> Any:
         """Return uniform integers from `low` to below `high`; from 0 to below `low` without it."""
-        low, high = (0, low) if high is None else (low, high)
+        try:
+            low, high = (0, index(low)) if high is None else (index(low), index(high))
+        except TypeError:
+            raise InputError(f"integers: expected whole numbers, got {low} and {high}") from None
         if not -(2**63) <= low < high <= 2**63:
             raise InputError(f"integers: expected low below high, got {low} and {high}")
         shape = _shape(size)

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -52,6 +52,7 @@ class SourceEntry:
             `folder_sha256` of the files in it, and `bytes` is their size.
         home: folder of the file, if it is shipped; a registry sets it.
         package: that ships the entry; a registry sets it.
+        rival: another package that ships an entry of this id; a registry sets it.
     """
 
     file: str
@@ -67,6 +68,7 @@ class SourceEntry:
     elsewhere: str = ""
     home: str = ""
     package: str = "graphxai-data"
+    rival: str = ""
 
 
 def find_sources(
@@ -98,6 +100,11 @@ def find_source(recipe: Recipe, name: str, given: str | Path | None = None) -> S
 def _known_source(recipe: Recipe, name: str, source_id: str) -> Source:
     """Return the shipped or downloaded source with an id of `data/sources.toml`."""
     entry = registry()[source_id]
+    if entry.rival:
+        raise InputError(
+            f"source '{source_id}' is offered by packages {entry.rival} and {entry.package}; "
+            f"uninstall one, or pass --source {name}=PATH"
+        )
     members, others = _members(recipe, name)
     if entry.elsewhere:
         raise SourceMissingError(
@@ -165,16 +172,28 @@ def registry() -> dict[str, SourceEntry]:
     not take an id of ours.
     """
     entries = _entries(shipped("data"), "graphxai-data", "data/sources.toml")
+    own = set(entries)
     for folder, package in plugin_folders():
         path = folder / "sources.toml"
         if not path.is_file():
             continue
-        try:
-            others = _entries(folder, package, str(path))
-        except InputError as error:  # it must not be in the way of other datasets
-            log.warning("sources of package %s are ignored: %s", package, error)
-            continue
-        entries = others | entries
+        for key, entry in _plugin_entries(folder, package, path.stat().st_mtime_ns).items():
+            if key in entries and key not in own:
+                entry = replace(entry, rival=entries[key].package)
+            entries = entries | ({} if key in own else {key: entry})
+    return entries
+
+
+@lru_cache(maxsize=32)
+def _plugin_entries(folder: Path, package: str, changed: int) -> dict[str, SourceEntry]:
+    """Return the sources of a plug-in; none, with a warning, if their file is wrong."""
+    try:
+        entries = _entries(folder, package, str(folder / "sources.toml"))
+    except InputError as error:  # it must not be in the way of other datasets
+        log.warning("sources of package %s are ignored: %s", package, error)
+        return {}
+    for key in entries.keys() & read_toml(shipped("data") / "sources.toml").keys():
+        log.warning("source '%s' of package %s is ignored: it is an id of ours", key, package)
     return entries
 
 

@@ -5,9 +5,8 @@ the written files -> RINGS principles -> manifest and cards -> final name. Nothi
 """
 
 import logging
-import sys
+import shutil
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +26,7 @@ from graphxai_data.building.staging import (
 )
 from graphxai_data.building.survey import problems_of_graphs, require_no_problems
 from graphxai_data.building.verify import verify
-from graphxai_data.errors import GraphXAIDataError
+from graphxai_data.errors import CheckFailedError, GraphXAIDataError
 from graphxai_data.files import disk
 from graphxai_data.files.store import StoreError
 from graphxai_data.files.urls import is_url, local_path
@@ -181,18 +180,21 @@ def make_shards(
     jobs = min(jobs, max(len(missing), 1))
     plugin = order.recipe.plugin
     results = engines.run(make_shard, missing, engine=engine, jobs=jobs, plugin=plugin)
-    for name, graphs, content in results:
-        disk.write_atomically(staging / name, content)
-        done += graphs
-        progress(done, order.graphs, what)
+    try:
+        for name, graphs, content in results:
+            disk.write_atomically(staging / name, content)
+            done += graphs
+            progress(done, order.graphs, what)
+    except CheckFailedError:
+        # The code has to change before it can go on, so what it made so far is of no use.
+        shutil.rmtree(staging)
+        raise
 
 
 def make_shard(task: ShardTask) -> tuple[str, int, bytes]:
     """Return name, number of graphs and file content of one shard; runs on any worker."""
     recipe = task.recipe
-    # What a plug-in prints must not get between the results on stdout.
-    quiet = redirect_stdout(sys.stderr) if recipe.plugin else nullcontext()
-    with blamed(recipe.plugin), quiet:
+    with blamed(recipe.plugin):
         columns = recipe.generator_object.generate(task.plan, task.seed)
         require_no_problems(problems_of_graphs(recipe, columns), recipe.name)
         content = shard_bytes(columns, recipe.schema, **recipe.identity(task.seed))

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
+from pickle import PicklingError
 from typing import Any, TypeVar
 
 import loky
@@ -26,7 +28,7 @@ from graphxai_data import __version__
 from graphxai_data.errors import GraphXAIDataError, InputError, whole_number
 from graphxai_data.generators import PLUGINS
 from graphxai_data.manifest import software_versions
-from graphxai_data.plugins import Origin
+from graphxai_data.plugins import Origin, described
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -61,15 +63,17 @@ def run(
     The function must be importable on every worker. Tasks are read lazily, a few more than there
     are workers. `jobs` worker processes are started, by default one per core; a running cluster,
     whose address is the engine, has its own. Errors name `parts`: what a second run continues from.
-    Workers know the generators that are registered in this process; if tasks need a `plugin`, its
-    version has to be the same everywhere. `environment` is added to that of worker processes.
+    If tasks need a `plugin`, workers learn it from this process if it is registered here; the
+    version of a package has to be the same everywhere. `environment` is added to that of worker
+    processes.
     """
     jobs = check_jobs(jobs)
     check_engine(engine)
     if engine == "serial" or (engine == "processes" and jobs == 1):
         return map(function, tasks)
-    if PLUGINS.registered:
-        function = partial(_with_registered, dict(PLUGINS.registered), function)
+    if plugin and plugin.name in PLUGINS.registered:
+        registered = {plugin.name: PLUGINS.registered[plugin.name]}
+        function = partial(_with_registered, registered, function)
     if engine == "processes":
         return _run_processes(function, tasks, jobs, parts, environment)
     return _run_dask(function, tasks, engine, jobs, parts, plugin)
@@ -78,7 +82,7 @@ def run(
 def _with_registered(
     registered: dict[str, Any], function: Callable[[Task], Result], task: Task
 ) -> Result:
-    """Call a function on a worker, where this process's registered generators become known."""
+    """Call a function on a worker, where a generator registered in this process becomes known."""
     PLUGINS.adopt(registered)
     return function(task)
 
@@ -116,12 +120,14 @@ def _run_processes(
     # disk finished shards would pile up in memory.
     with loky.ProcessPoolExecutor(
         max_workers=jobs,
-        initializer=_exit_with_parent,
+        initializer=_prepare_worker,
         initargs=(os.getpid(),),
         env=dict(environment or {}),
     ) as pool:
         try:
             yield from _windowed(lambda task: pool.submit(function, task), tasks, 2 * jobs)
+        except PicklingError as error:
+            raise InputError(f"a task cannot be sent to a worker: {described(error)}") from error
         except (BrokenProcessPool, MemoryError) as error:
             if "un-serialize" in str(error):
                 raise InputError(_NOT_IMPORTABLE.format(worker="a worker process")) from error
@@ -130,8 +136,12 @@ def _run_processes(
             pool.shutdown(wait=True, kill_workers=True)
 
 
-def _exit_with_parent(parent: int) -> None:
-    """Exit when the parent process is gone: a loky worker would wait for it forever."""
+def _prepare_worker(parent: int) -> None:
+    """Send what plug-ins print to stderr, and exit when the parent process is gone.
+
+    A loky worker would wait for its parent forever.
+    """
+    sys.stdout = sys.stderr
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -86,7 +86,9 @@ def draw_classes(staging: Path, order: Order) -> None:
             break
     records = [first[label] for label in sorted(first)]
     with blamed(recipe.plugin):
-        picture = recipe.generator_object.picture(records, order.sources)
+        picture: Any = recipe.generator_object.picture(records, order.sources)
+        if not isinstance(picture, str | None):
+            raise CheckFailedError(f"picture returned {type(picture).__name__}, expected an SVG")
     if picture is not None:
         write_atomically(staging / PICTURE_NAME, picture.encode())
 

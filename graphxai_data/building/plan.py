@@ -1,6 +1,7 @@
 """Plan: class, group and split of every graph, decided before any graph is drawn."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,8 @@ def make_plan(
                 label, group = generator.plan(graphs)
                 strata = _exact_strata(recipe, graphs)
                 split = assign_splits(label if strata is None else strata, group, fractions, draws)
-            plan = Plan(np.arange(graphs, dtype=np.int64), label, group, split)
+            arrays: list[Any] = [np.asarray(values) for values in (label, group, split)]
+            plan = Plan(np.arange(graphs, dtype=np.int64), *arrays)
             _check_plan(plan, recipe)
         return plan
     except MemoryError:
@@ -65,6 +67,8 @@ def _check_plan(plan: Plan, recipe: Recipe) -> None:
     if not 0 <= plan.label.min() <= plan.label.max() < classes:
         got = f"{plan.label.min()} to {plan.label.max()}"
         raise CheckFailedError(f"plan: classes {got}, expected 0 to {classes - 1}")
+    if plan.group.min() < 0:
+        raise CheckFailedError(f"plan: group {plan.group.min()}, expected whole numbers from 0")
 
 
 def read_sources(

@@ -11,6 +11,7 @@ from pathlib import Path
 from graphxai_data.errors import DamagedError, InputError, whole_number
 from graphxai_data.files.disk import sweep, write_atomically
 from graphxai_data.files.raw import Source
+from graphxai_data.generators import code_digest
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import MANIFEST_NAME, Manifest, software_versions
 from graphxai_data.recipe import Recipe
@@ -39,8 +40,11 @@ class Order:
 
     def to_json(self) -> str:
         """Return everything that decides the bytes of the shards."""
+        # A plug-in that is being written changes without a new version.
+        code = {} if self.recipe.plugin is None else {"code": code_digest(self.recipe.generator)}
         return json.dumps(
-            {
+            code
+            | {
                 "schema_version": SCHEMA_VERSION,
                 "recipe_sha256": self.recipe.sha256,
                 "seed": self.seed,

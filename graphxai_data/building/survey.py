@@ -17,6 +17,7 @@ from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.summary import Statistics
 from graphxai_data.manifest import ShardEntry
+from graphxai_data.plugins import blamed
 from graphxai_data.recipe import Recipe
 
 
@@ -79,7 +80,14 @@ def problems_of_graphs(recipe: Recipe, columns: Columns) -> list[str]:
     """Return the graphs that break an invariant of all datasets, or else one of their own."""
     if problem := names_problem(columns, recipe.schema):
         return [problem]
-    return check_columns(columns, recipe.schema) or recipe.generator_object.check(columns)
+    if problems := check_columns(columns, recipe.schema):
+        return problems
+    with blamed(recipe.plugin):
+        own: Any = recipe.generator_object.check(columns)
+        if not isinstance(own, list):
+            kind = type(own).__name__
+            raise CheckFailedError(f"check returned {kind}, expected a list of texts")
+    return [str(problem) for problem in own]
 
 
 def require_no_problems(problems: list[str], dataset: str, staging: Path | None = None) -> None:

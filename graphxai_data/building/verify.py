@@ -59,7 +59,12 @@ def verify(
         manifest = Manifest.load(folder)
     except DamagedError as error:
         return [str(error)]
-    problems = _problems(folder, manifest, full, sources)
+    try:
+        problems = _problems(folder, manifest, full, sources)
+    except CheckFailedError as error:  # the plug-in itself does not work
+        if manifest.plugin_difference is None:
+            raise
+        problems = [str(error)]
     if problems and (difference := manifest.plugin_difference):
         # The files may be whole, and only the plug-in another one.
         more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
@@ -173,6 +178,8 @@ def _disproved(
     """Yield graphs whose label or mask an independent method does not confirm."""
     with blamed(recipe.plugin):
         prover = recipe.generator_object.prover(sources)
+        if prover is None and recipe.generator_object.has_prover:
+            raise CheckFailedError("prover returned None; return an object, or leave it out")
     if prover is None:
         return
     count = manifest.graphs if full else min(recipe.generator_object.proof_sample, manifest.graphs)

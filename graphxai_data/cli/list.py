@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from graphxai_data.cli.console import json_option, print_table
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, finite_number, whole_number
 
 
 @click.command(name="list")
@@ -56,14 +56,18 @@ def _row(name: str, path: Path, package: str) -> dict[str, Any]:
     try:
         return {
             "name": name,
-            "graphs": int(table["params"]["graphs"]),
-            "splits": dict(table["splits"]),
+            "graphs": whole_number("graphs", table["params"]["graphs"], 1, 10**9),
+            "splits": {name: _share(share) for name, share in table["splits"].items()},
             "summary": str(table.get("summary", "")),
             "generator": str(table["generator"]),
             "package": package,
         }
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: not a recipe ({type(error).__name__}: {error})") from None
+
+
+def _share(value: object) -> int | float:
+    return value if type(value) is int else finite_number("splits", value, 0)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

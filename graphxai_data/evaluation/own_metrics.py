@@ -13,7 +13,7 @@ import numpy as np
 from graphxai_data.errors import CheckFailedError, InputError, finite_number, nearest
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.functions import load_function
-from graphxai_data.plugins import Group, Origin, blamed
+from graphxai_data.plugins import Group, Origin, blamed, described
 
 MetricFunction = Callable[[Any, Any], float]
 
@@ -64,7 +64,7 @@ class Metric:
             except Exception as error:
                 if self.origin is None:  # a traceback shows users their own function
                     raise
-                raise CheckFailedError(f"{where}: {type(error).__name__}: {error}") from error
+                raise CheckFailedError(f"{where}: {described(error)}") from error
             if hasattr(value, "item") and np.ndim(value) == 0:  # a scalar of NumPy or torch
                 value = value.item()
             what = where if self.origin else f"metric '{self.name}': {where}"
@@ -82,6 +82,8 @@ def select_metrics(metrics: Mapping[str, Any] | Iterable[str] | None) -> list[Me
                 kind = type(function).__name__
                 raise InputError(f"metric '{name}': expected fn(scores, mask), got {kind}")
         return [Metric(name, function) for name, function in metrics.items()]
+    if not isinstance(metrics, Iterable):
+        raise InputError(f"metrics: expected names or functions by name, got {metrics!r}")
     names = [metrics] if isinstance(metrics, str) else metrics
     return [_plugin(name) for name in dict.fromkeys(names)]
 

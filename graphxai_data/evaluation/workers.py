@@ -76,7 +76,10 @@ def _run_on_workers(study: Study, tasks: Sequence[ModelTask]) -> Iterator[Worker
         )
         sent = ((task, files_in(task.folder(dataset))) for task in tasks)
         parts = "the models that are measured already"
-        for result in engines.run(run, sent, engine=options.engine, jobs=options.jobs, parts=parts):
+        plugin = dataset.manifest.load_recipe().plugin
+        for result in engines.run(
+            run, sent, engine=options.engine, jobs=options.jobs, parts=parts, plugin=plugin
+        ):
             folder = result.task.folder(dataset)
             folder.mkdir(parents=True, exist_ok=True)
             for stale in files_in(folder).keys() - result.files.keys():

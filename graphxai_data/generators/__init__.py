@@ -5,7 +5,12 @@ points, or that a script passes to `register`. Recipes name generators, never mo
 shipped, installed or registered can run.
 """
 
+import hashlib
 import importlib
+import inspect
+import secrets
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphxai_data.errors import InputError
@@ -63,13 +68,45 @@ def plugin_origin(name: str) -> Origin | None:
     return None if name in GENERATORS else PLUGINS.origin(name)
 
 
+def code_digest(name: str) -> str:
+    """Return a digest of the code of a plug-in; a random text if the code cannot be found."""
+    cls = generator_class(name)
+    module = sys.modules[cls.__module__]
+    digest = hashlib.sha256()
+    if file := getattr(module, "__file__", None):
+        top = sys.modules.get(cls.__module__.partition(".")[0], module)
+        folders = [Path(folder) for folder in getattr(top, "__path__", ())]
+        paths = {path for folder in folders for path in folder.rglob("*.py")} | {Path(file)}
+        for path in sorted(paths):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+    try:
+        return hashlib.sha256(inspect.getsource(cls).encode()).hexdigest()
+    except (OSError, TypeError):  # a class without a file, as in an interactive session
+        return secrets.token_hex()
+
+
 def make_generator(name: str, params: Any) -> "Generator":
     """Return a generator with its params, after checking its schema and names."""
     cls = generator_class(name)
     with blamed(plugin_origin(name)):
         generator = cls(params)
         generator.name = name
-        classes, names = generator.schema().num_classes, generator.class_names()
-        if len(names) != classes:
-            raise InputError(f"class_names: expected {classes} names, got {len(names)}")
+        _check_descriptions(generator)
     return generator
+
+
+def _check_descriptions(generator: "Generator") -> None:
+    """Raise an `InputError` unless schema, names of classes and values of nodes make sense."""
+    from graphxai_data.graphs.record import Schema
+
+    schema: Any = generator.schema()
+    if not isinstance(schema, Schema):
+        raise InputError(f"schema: expected a Schema, got {type(schema).__name__}")
+    names: Any = generator.class_names()
+    if len(names) != schema.num_classes:
+        raise InputError(f"class_names: expected {schema.num_classes} names, got {len(names)}")
+    values: Any = generator.node_values()
+    options = list(values.values()) if isinstance(values, dict) else [0]
+    if not all(option is None or isinstance(option, list) for option in options):
+        raise InputError("node_values: expected a dict of names, each with a list of texts or None")

@@ -99,7 +99,7 @@ class Generator:
         schema = self.schema()
         rows = range(len(plan.index))
         records = [self._record(plan, row, seed, schema) for row in rows]
-        if not self._record(plan, 0, seed, schema).equals(records[0]):
+        if records and not self._record(plan, 0, seed, schema).equals(records[0]):
             raise CheckFailedError(
                 f"graph {plan.index[0]}: make returns another graph when it is called again with "
                 "the same random stream; draw from rng only, and keep nothing between calls"
@@ -170,18 +170,24 @@ class Generator:
             raise CheckFailedError(f"graph {index}: {described(error)}") from error
         if problem := _problem(record, label, schema):
             raise CheckFailedError(f"graph {index}: {problem}")
-        record = replace(record, group=int(plan.group[row]))
+        own = {c.name: np.asarray(record.meta[c.name]) for c in schema.extras if c.level in _ROWS}
+        meta = {**record.meta, **own}
+        record = replace(record, y=label, group=int(plan.group[row]), meta=meta)
         if self.shuffle_nodes:
             order = rng_for(seed, f"{self.name}/nodes", index).permutation(record.num_nodes)
             record = record.reordered(order, schema)
         return record
 
 
+# Levels of fields with a row per node or edge.
+_ROWS = ("node", "edge")
+
+
 def _problem(record: Any, label: int, schema: Schema) -> str | None:
     """Return why a graph does not fit its class and schema, or None."""
     if not isinstance(record, GraphRecord):
         return f"make returned {type(record).__name__}, expected a GraphRecord"
-    if type(record.y) is bool or record.y != label:
+    if type(record.y) is bool or np.ndim(record.y) or record.y != label:
         return f"make returned y = {record.y!r}, expected the label it was given, {label}"
     if problem := wrong_shape(record, schema):
         return problem
@@ -191,8 +197,9 @@ def _problem(record: Any, label: int, schema: Schema) -> str | None:
     for extra in schema.extras:
         if extra.name not in record.meta:
             return f"has no {extra.name} in its meta, but its schema says that all have"
-        if extra.level in rows and len(record.meta[extra.name]) != rows[extra.level]:
-            got = len(record.meta[extra.name])
+        shape = np.shape(record.meta[extra.name])
+        if extra.level in rows and shape[:1] != (rows[extra.level],):
+            got = shape[0] if shape else "no"
             return (
                 f"{extra.name} has {got} rows, expected {rows[extra.level]}, one per {extra.level}"
             )

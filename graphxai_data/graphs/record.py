@@ -21,6 +21,11 @@ _TAKEN = (
     "num_node_features", "num_edge_features", "num_classes", "keys", "face", "adj", "adj_t",
 )  # fmt: skip
 
+# Fields that pictures are drawn from: their level, and the dimensions of a row.
+_DRAWN: dict[str, tuple[str, int]] = {
+    "smiles": ("text", 0), "smiles_atom": ("node", 0), "segments": ("graph", 2),
+}  # fmt: skip
+
 Encoding = Literal["onehot", "multihot", "dense"]
 Level = Literal["node", "edge", "graph", "text"]
 
@@ -119,6 +124,14 @@ class Schema:
                 raise ValueError(f"extras: '{name}' is no name, or there twice")
             if name in _TAKEN or name.endswith("_ptr"):
                 raise ValueError(f"extras: '{name}' is a name with a meaning; choose another")
+        for extra in self.extras:
+            level, dimensions = _DRAWN.get(extra.name, (extra.level, len(extra.shape)))
+            number = extra.name == "smiles_atom" and np.dtype(extra.dtype).kind != "u"
+            if (extra.level, len(extra.shape)) != (level, dimensions) or number:
+                raise ValueError(
+                    f"extras: '{extra.name}', which pictures are drawn from, is not of level "
+                    f"'{level}' with {dimensions} dimensions per row, or of another type"
+                )
 
     def columns(self) -> tuple[Column, ...]:
         """Return all arrays of a shard but the pointers, which each `Column.pointer` names.

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graphxai_data.errors import InputError
+from graphxai_data.errors import InputError, whole_number
 from graphxai_data.files.toml import read_toml
 from graphxai_data.generators import GENERATORS, PLUGINS
 from graphxai_data.generators.base import Generator, check_class
 from graphxai_data.plugins import PluginError
 from graphxai_data.recipe import Recipe, find, plugin_recipes, shipped_names
+from graphxai_data.seeds import MAX_GRAPHS
 from graphxai_data.testing.checks import Conformance, GeneratorCheck
 
 __all__ = ["Conformance", "check_generator"]
@@ -61,6 +62,7 @@ def check_generator(
         InputError: the class is not complete, or a recipe is needed.
     """
     check_class(cls)
+    whole_number("graphs", graphs, 4, MAX_GRAPHS)
     with _named(cls) as name:
         recipes = _recipes(cls, name, recipe)
         for each in recipes:
@@ -97,10 +99,11 @@ def _name_of(cls: type[Generator]) -> str | None:
 
 
 def _recipes(cls: type[Generator], name: str, given: Any) -> list[Recipe]:
-    if isinstance(given, Recipe):
-        return [given]
     if given is not None:
-        table = dict(given) if isinstance(given, Mapping) else read_toml(find(given))
+        if isinstance(given, Recipe):
+            table = given.to_dict()
+        else:
+            table = dict(given) if isinstance(given, Mapping) else read_toml(find(given))
         return [Recipe.from_dict(table | {"generator": name})]
     shipped = [find(known) for known in shipped_names()]
     paths = [*shipped, *(path for entries in plugin_recipes().values() for path, _ in entries)]

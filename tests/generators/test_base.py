@@ -1,5 +1,7 @@
 """A class with Params, schema and make is a dataset; a wrong one is refused in one clear line."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +15,9 @@ from graphxai_data.building.verify import verify
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 from graphxai_data.generators import PLUGINS
+from graphxai_data.graphs.shards import ShardReader
+from tests.conftest import importing_environment
+from tests.generators import toy
 from tests.generators.toy import RECIPE, Toy
 
 
@@ -167,6 +172,29 @@ class Exits(Toy):
         raise SystemExit(3)
 
 
+class ListField(Toy):
+    def schema(self) -> Schema:
+        return replace(super().schema(), extras=(Column("pos", "node", "<f4"),))
+
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        return replace(super().make(label, rng), meta={"pos": 1.5})
+
+
+class NegativeGroups(Toy):
+    def plan(self, graphs: int) -> Any:
+        return [0] * graphs, [-1] * graphs
+
+
+class NoList(Toy):
+    def check(self, columns: Any) -> Any:
+        return None
+
+
+class NoPicture(Toy):
+    def picture(self, records: Any, sources: Any) -> Any:
+        return b"<svg/>"
+
+
 class WrongArrays(Toy):
     def generate(self, plan: Any, seed: int) -> Any:
         columns = super().generate(plan, seed)
@@ -191,6 +219,10 @@ class WrongArrays(Toy):
         (NoMeta, "graph 0: has no pos in its meta"),
         (WrongArrays, "expected ['edge_index'"),
         (Undeclared, "graph 0: has 'pos' in its meta, which its schema does not list"),
+        (ListField, "graph 0: pos has no rows, expected"),
+        (NegativeGroups, "plan: group -1, expected whole numbers from 0"),
+        (NoList, "check returned NoneType, expected a list of texts"),
+        (NoPicture, "picture returned bytes, expected an SVG"),
         (Exits, "SystemExit: 3 (generators/test_base.py, line "),
     ],
 )
@@ -203,7 +235,8 @@ def test_a_wrong_graph_stops_the_build_and_names_the_plugin(
     assert message.startswith("generator 'toy' (registered by a script): ")
     assert sentence in message
     assert "\n" not in message
-    assert not list(tmp_path.rglob("*.h5"))
+    if cls is not NoPicture:  # its graphs are right
+        assert not list(tmp_path.rglob("*.h5"))
     assert not (tmp_path / "toy" / "seed-0").exists()
 
 
@@ -373,3 +406,100 @@ def test_a_misspelt_source_is_named() -> None:
     register("toy", Toy)
     with pytest.raises(InputError, match="unknown key 'sources.lines'; it takes none"):
         lines_recipe()
+
+
+def test_lists_are_enough_as_own_fields_and_as_plan(tmp_path: Path) -> None:
+    class Lists(ListField):
+        def plan(self, graphs: int) -> Any:
+            return [0, 1] * (graphs // 2), list(range(graphs))
+
+        def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+            record = Toy.make(self, label, rng)
+            return replace(record, meta={"pos": [0.5] * record.num_nodes})
+
+    assert build_toy(Lists, tmp_path).graphs == 40
+
+
+def test_no_shard_of_old_code_is_in_a_build(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    code = Path(toy.__file__).read_text(encoding="utf-8")
+    new = code.replace("x = np.eye(3)[rng.integers(3, size=nodes)]", "x = np.eye(3)[[0] * nodes]")
+    last = """
+if __name__ == "__main__":
+    import os, signal, sys
+    from graphxai_data import Recipe, build, register, verify
+
+    register("toy", Toy)
+
+    def stop(done, total, what):
+        if done == 10 and sys.argv[1] == "stop":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    options = {"engine": "serial", "rings": False, "shard_size": 10, "progress": stop}
+    build(Recipe.from_dict(RECIPE), root="data", **options)
+    print(verify("data/toy/seed-0", full=True))
+"""
+    for text, argument in ((code, "stop"), (new, "go")):
+        script.write_text(text + last, encoding="utf-8")
+        result = subprocess.run(
+            [sys.executable, script, argument], cwd=tmp_path, capture_output=True, text=True,
+            env=importing_environment(), timeout=120,
+        )  # fmt: skip
+    assert result.stdout == "[]\n", result.stderr
+    dataset_shards = sorted((tmp_path / "data" / "toy" / "seed-0").glob("*.h5"))
+    assert all((ShardReader(path).columns["x"] == 0).all() for path in dataset_shards)
+
+
+def test_a_prover_is_an_object(tmp_path: Path) -> None:
+    class NoProver(Toy):
+        def prover(self, sources: Any) -> Any:
+            return None
+
+    build_toy(NoProver, tmp_path)
+    with pytest.raises(CheckFailedError, match="prover returned None; return an object"):
+        verify(tmp_path / "toy" / "seed-0")
+
+
+def test_a_recipe_uses_the_class_that_was_registered_last(tmp_path: Path) -> None:
+    def version(number: float) -> type[Generator]:
+        class Again(NotANumber):
+            def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+                record = Toy.make(self, label, rng)
+                return replace(record, x=np.full_like(record.x, number))
+
+        return Again
+
+    register("toy", version(1.0))
+    recipe = Recipe.from_dict(RECIPE)
+    first = build(recipe, root=tmp_path / "1", engine="serial", rings=False)
+    register("toy", version(2.0))
+    second = build(recipe, root=tmp_path / "2", engine="serial", rings=False)
+    assert first.content_sha256 != second.content_sha256
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "sentence"),
+    [
+        ("schema", None, "schema: expected a Schema, got NoneType"),
+        ("node_values", ["a"], "node_values: expected a dict of names"),
+        ("node_values", {"a": "b"}, "node_values: expected a dict of names"),
+    ],
+)
+def test_wrong_descriptions_are_refused(name: str, result: Any, sentence: str) -> None:
+    register("toy", type("Described", (Toy,), {name: lambda self: result}))
+    with pytest.raises(InputError, match=sentence):
+        Recipe.from_dict(RECIPE).generator_object  # noqa: B018
+
+
+def test_params_that_crash_are_named() -> None:
+    class Crashes(Toy):
+        @dataclass(frozen=True)
+        class Params(Generator.Params):
+            longest: int
+
+            def __post_init__(self) -> None:
+                raise KeyError("carbon")
+
+    register("toy", Crashes)
+    with pytest.raises(CheckFailedError, match=r"generator 'toy' .*: KeyError: 'carbon'"):
+        Recipe.from_dict(RECIPE)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphxai_data import Generator
+from graphxai_data import Generator, Recipe, register
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.generators import PLUGINS, generator_class
 from graphxai_data.testing import check_generator
@@ -62,6 +62,7 @@ def test_the_published_datasets_conform(name: str, tmp_path: Path) -> None:
         (wrong.NotShuffled, "node numbers give the rationale away"),
         (wrong.HashOrder, "another process makes other graphs"),
         (wrong.BlindlyProven, "the prover finds a wrong class in 0 of 30 graphs only"),
+        (wrong.ProvenWithoutMasks, "the prover finds a wrong mask in 0 of 30 graphs only"),
         (wrong.Refused, "the prover refuses graph 0: I do not like it"),
     ],
 )
@@ -91,3 +92,21 @@ def test_no_prover_is_no_failure() -> None:
     checks = check_generator(wrong.Unproven, RECIPE).checks
     assert "stored" in checks
     assert not {"proof", "damage"} & set(checks)
+
+
+def test_a_recipe_is_checked_with_the_given_class() -> None:
+    register("toy", Toy)
+    try:
+        recipe = Recipe.from_dict(RECIPE)
+        with pytest.raises(CheckFailedError, match="node numbers give the rationale away"):
+            check_generator(wrong.NotShuffled, recipe)
+    finally:
+        PLUGINS.registered.clear()
+
+
+def test_speed_is_measured_over_all_graphs_and_can_be_ignored() -> None:
+    with pytest.raises(CheckFailedError, match="graphs per second, expected at least 100"):
+        check_generator(wrong.Sleepy, RECIPE, graphs=20, slowest=100)
+    assert check_generator(wrong.Sleepy, RECIPE, graphs=4, slowest=0).checks
+    with pytest.raises(InputError, match="graphs: expected a whole number from 4"):
+        check_generator(Toy, RECIPE, graphs=3)

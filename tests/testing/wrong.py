@@ -1,13 +1,14 @@
 """Generators that break a promise. Light to import, as worker processes do."""
 
 import random
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from graphxai_data import Generator, GraphRecord, Prover
-from tests.generators.toy import Toy
+from tests.generators.toy import StarProver, Toy
 
 
 class DrawsGlobally(Toy):
@@ -52,6 +53,22 @@ class Blind(Prover):
 class NeverSatisfied(Prover):
     def problems(self, record: GraphRecord) -> list[str]:
         return ["I do not like it"]
+
+
+class BlindToMasks(StarProver):
+    def problems(self, record: GraphRecord) -> list[str]:
+        return [problem for problem in super().problems(record) if "class" in problem]
+
+
+class ProvenWithoutMasks(Toy):
+    def prover(self, sources: Any) -> Prover:
+        return BlindToMasks()
+
+
+class Sleepy(Toy):
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        time.sleep(0.01)
+        return super().make(label, rng)
 
 
 class BlindlyProven(Toy):
