@@ -28,7 +28,7 @@ from graphxai_data import BatchLoader, GraphXAIDataset, evaluate
 from graphxai_data.evaluation.comparison import usual_models
 from graphxai_data.evaluation.faithfulness import retrained_accuracy
 from graphxai_data.evaluation.reproduce import EXPLAINED
-from graphxai_data.evaluation.score_sources import Truth
+from graphxai_data.evaluation.truth import Truth
 from graphxai_data.metrics import Bools, Floats
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.nn.sums import Edges, sum_per_graph

@@ -26,7 +26,7 @@ from graphxai_data.evaluation.parts import Part, recipe_of, select_part
 from graphxai_data.evaluation.score_sources import Explainer, explained_model, resolve, scores_of
 from graphxai_data.evaluation.timing import times_of
 from graphxai_data.evaluation.truth import Scores, Truth
-from graphxai_data.explain.models import check_ready, takes_edge_masks
+from graphxai_data.explain.models import check_ready, check_unmasked, takes_edge_masks
 from graphxai_data.explain.pyg_explainers import PyGFunction
 from graphxai_data.explain.variants import Variant, select_variants, variants_for
 from graphxai_data.metrics import (
@@ -95,6 +95,7 @@ def evaluate(
             model = load_model(model, part, force)
     if model is not None:
         check_ready(model)
+        check_unmasked(model)
     elif faithfulness:
         raise InputError("faithfulness is to a model; give one")
     if faithfulness:

@@ -33,6 +33,11 @@ def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAI
         raise InputError(f"'{dataset.name}' is loaded with split '{dataset.split}', not '{split}'")
     if dataset.transform is not None:
         raise InputError(f"'{dataset.name}' is loaded with a transform; load it without")
+    if dataset.pre_transform is not None or dataset.pre_filter is not None:
+        raise InputError(
+            f"'{dataset.name}' is loaded with a pre_transform or pre_filter, so its graphs are not "
+            "those of the build; give the graphs themselves: list(dataset)"
+        )
     part = dataset if dataset.split else dataset[dataset.get_idx_split()[split]]
     if not dataset.has_rationale:
         raise InputError(

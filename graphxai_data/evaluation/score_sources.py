@@ -15,11 +15,9 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
-from graphxai_data.evaluation.given_scores import array_scores, function_scores
-from graphxai_data.evaluation.given_scores import file_scores as file_scores
+from graphxai_data.evaluation.given_scores import array_scores, file_scores, function_scores
 from graphxai_data.evaluation.parts import Part, recipe_of
-from graphxai_data.evaluation.truth import Scores as Scores
-from graphxai_data.evaluation.truth import Truth as Truth
+from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile, is_score_file
 from graphxai_data.explain.functions import takes_model

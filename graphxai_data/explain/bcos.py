@@ -102,6 +102,9 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             values, _ = explained(check_logits(logits, rows, len(x)), target, self.row)
             features, edges = _contributions(_selected(values, index).sum(), leaves)
         config, masks = self.explainer_config, {}
+        if index is None:  # contributions and bias add up to the explained values
+            masks["logit"] = values.detach()
+            masks["bias"] = torch.full_like(values, disclosed_bias(model, self.row)).detach()
         if config.node_mask_type is not None:
             is_object = config.node_mask_type == MaskType.object
             masks["node_mask"] = features.sum(dim=1, keepdim=True) if is_object else features

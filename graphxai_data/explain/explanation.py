@@ -176,7 +176,9 @@ class Explanation:
         if edge_mask_type is not None:
             edges = _scores_of({"object": self.edge_scores}, "edge_mask_type", edge_mask_type)
             masks["edge_mask"] = scaled(edges, self.edge_graph, self.graphs, scale)
-        values = {"target": self.target, "logit": self.logit, "bias": self.bias}
+        values: dict[str, Tensor | None] = {"target": self.target}
+        if scale == "none":  # other scores do not add up to the logit
+            values |= {"logit": self.logit, "bias": self.bias}
         return with_graphs(masks, values, self.data, self.batch, self.arguments, self.node)
 
     @classmethod

@@ -189,6 +189,16 @@ def check_ready(model: nn.Module) -> None:
         raise InputError("model: in training mode, where dropout is random; call `eval` on it")
 
 
+def check_unmasked(model: nn.Module) -> None:
+    """Raise an `InputError` if an explainer of PyG has left an edge mask in a model."""
+    for module in model.modules():
+        if isinstance(module, MessagePassing) and module.explain:
+            raise InputError(
+                "model: has an edge mask of an earlier explainer, which changes its outputs; call "
+                "torch_geometric.explain.algorithm.utils.clear_masks(model)"
+            )
+
+
 def device_of_model(model: nn.Module | None) -> torch.device:
     """Return the device of a model's weights; the CPU for none."""
     tensors = () if model is None else (*model.parameters(), *model.buffers())

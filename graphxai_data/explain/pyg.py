@@ -155,23 +155,20 @@ def fields_from_pyg(explanation: PyGExplanation, rule: Rule) -> dict[str, Any]:
 def _outputs(explanation: PyGExplanation, graphs: int, nodes: int) -> dict[str, Any]:
     """Return target, logit, bias and node of an explanation, where it has them.
 
-    There are none for several outputs of the same graph, which add up to no logit.
+    There are none if only some graphs of a batch are explained, or several outputs of a graph. The
+    `prediction` of PyG is not taken for a logit: it may be a probability.
     """
     target, index = explanation.get("target"), explanation.get("index")
     unknown = {"target": None, "logit": None, "bias": None}
     if target is None or target.is_floating_point():
         return unknown
-    logit, prediction = explanation.get("logit"), explanation.get("prediction")
-    if logit is None and prediction is not None and prediction.ndim == 2:
-        logit = prediction.gather(1, target.unsqueeze(1)).squeeze(1)
-    node = None
+    logit, node = explanation.get("logit"), None
+    if len(target) == graphs and graphs > 1 and index is not None:
+        return unknown
     if len(target) != graphs:
         if len(target) != nodes or index is None or torch.as_tensor(index).numel() != 1:
             return unknown
         node = int(index)
         target = target[[node]]
         logit = logit[[node]] if logit is not None and len(logit) == nodes else logit
-    bias = explanation.get("bias")
-    if bias is None and logit is not None:
-        bias = torch.zeros_like(logit)
-    return {"target": target, "logit": logit, "bias": bias, "node": node}
+    return {"target": target, "logit": logit, "bias": explanation.get("bias"), "node": node}

@@ -12,7 +12,13 @@ from torch import Tensor, nn
 from torch_geometric.explain import CaptumExplainer, Explainer, ExplainerAlgorithm
 from torch_geometric.explain import Explanation as PyGExplanation
 from torch_geometric.explain.algorithm.utils import clear_masks
-from torch_geometric.explain.config import ExplanationType, MaskType, ModelMode, ModelTaskLevel
+from torch_geometric.explain.config import (
+    ExplanationType,
+    MaskType,
+    ModelMode,
+    ModelReturnType,
+    ModelTaskLevel,
+)
 
 from graphxai_data.errors import InputError
 from graphxai_data.explain.bcos import BcosExplainer
@@ -78,7 +84,20 @@ class PyGFunction:
         if not isinstance(result, PyGExplanation):
             kind = type(result).__name__
             raise InputError(f"explainer '{self.name}': expected a PyG Explanation, got {kind}")
+        self._check_return_type(result.get("prediction"))
         return result
+
+    def _check_return_type(self, prediction: Tensor | None) -> None:
+        """Raise an `InputError` if outputs are not the probabilities that they are said to be."""
+        kind = self.explainer.model_config.return_type
+        if prediction is None or kind == ModelReturnType.raw:
+            return
+        shares = prediction.exp() if kind == ModelReturnType.log_probs else prediction
+        if not torch.allclose(shares.sum(dim=-1), torch.ones(()).to(shares), atol=1e-3):
+            raise InputError(
+                f"explainer '{self.name}': made for return_type '{kind.value}', but the outputs of "
+                f"{type(self.model).__name__} are none; use return_type='raw'"
+            )
 
     def _label(self, data: Any) -> Tensor:
         if data.get("y") is None:
@@ -129,7 +148,7 @@ def _connected(what: str, algorithm: ExplainerAlgorithm, model: nn.Module) -> Ex
                 continue
     advice = "give a trained torch_geometric.explain.Explainer with settings of its own"
     if not has_edges:
-        advice = f"{type(model).__name__} has no MessagePassing layers, whose edges it may need"
+        advice = f"it may need edges, and {type(model).__name__} has no layers that see any"
     raise InputError(
         f"{what}: {type(algorithm).__name__} supports no explanation of the predicted class of a "
         f"graph; {advice}"
@@ -157,7 +176,7 @@ def _check(what: str, explainer: Explainer) -> None:
     if explainer.edge_mask_type is not None and not mask_layers(explainer.model):
         raise InputError(
             f"{what}: edge_mask_type: expected None; {type(explainer.model).__name__} has no "
-            "MessagePassing layers, so masks of edges would change nothing"
+            "MessagePassing layers that see edges, so masks of them would change nothing"
         )
 
 

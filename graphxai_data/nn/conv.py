@@ -119,7 +119,8 @@ class Conv(MessagePassing):
         if mask.numel() != count:
             raise InputError(
                 f"edge mask: expected [{count}], one per edge, got {list(mask.shape)}; these "
-                "models add no self-loops, so leave these out of the mask"
+                "models add no self-loops. If an explainer has left the mask behind, call "
+                "torch_geometric.explain.algorithm.utils.clear_masks(model)"
             )
         return (mask.sigmoid() if squash else mask).reshape(count)
 

@@ -127,6 +127,8 @@ class Edges:
     ) -> None:
         if edge_index.ndim != 2 or edge_index.shape[0] != 2:
             raise InputError(f"edge_index: expected [2, edges], got {list(edge_index.shape)}")
+        if edge_index.is_floating_point():
+            raise InputError(f"edge_index: expected whole numbers, got {edge_index.dtype}")
         if edge_index.shape[1] and not plain():  # torch has checks of its own there
             low, high = (int(end) for end in edge_index.aminmax())
             if low < 0 or high >= nodes:
@@ -192,6 +194,11 @@ def sum_per_graph(rows: Tensor, batch: Tensor | None, graphs: int | None) -> Ten
     """
     if batch is None:
         return rows.sum(dim=0, keepdim=True)
+    if not plain() and (batch.shape != rows.shape[:1] or batch.is_floating_point()):
+        raise InputError(
+            f"batch: expected [{rows.shape[0]}] whole numbers, the graph of every node, got "
+            f"{batch.dtype} {list(batch.shape)}"
+        )
     if graphs is None:
         # Not `int`, which `torch.export` takes for a constant.
         graphs = cast(int, batch.max().item()) + 1 if batch.shape[0] else 1

@@ -16,8 +16,10 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import summarise
 from graphxai_data.evaluation.evaluate import Row, explanation_metrics
 from graphxai_data.evaluation.faithfulness import graph_logits
-from graphxai_data.evaluation.score_sources import Scores, Truth, file_scores, variant_scores
+from graphxai_data.evaluation.given_scores import file_scores
+from graphxai_data.evaluation.score_sources import variant_scores
 from graphxai_data.evaluation.study import group_by_run
+from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import VARIANTS, Variant, select_variants, variants_for
 from graphxai_data.manifest import Manifest

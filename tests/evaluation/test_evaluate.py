@@ -18,7 +18,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data import GraphXAIDataset, build, evaluate, explain, jaccard_at_k, node_auroc
 from graphxai_data.errors import InputError
-from graphxai_data.evaluation.score_sources import Truth
+from graphxai_data.evaluation.truth import Truth
 from graphxai_data.explain.files import FORMAT, VERSION, ScoreFile
 from graphxai_data.explain.variants import VARIANTS, variants_for
 from graphxai_data.nn import GIN, GSAT, BcosGIN

@@ -16,7 +16,7 @@ from graphxai_data.evaluation.faithfulness import (
     retrained_accuracy,
     sparsity_curves,
 )
-from graphxai_data.evaluation.score_sources import Truth
+from graphxai_data.evaluation.truth import Truth
 from graphxai_data.nn import GIN
 from graphxai_data.nn.random import seeded
 

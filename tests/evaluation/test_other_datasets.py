@@ -29,7 +29,7 @@ from graphxai_data import (
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import compare
 from graphxai_data.evaluation.other_datasets import OtherGraphs
-from graphxai_data.evaluation.score_sources import Truth
+from graphxai_data.evaluation.truth import Truth
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.nn import GIN, GSAT, BcosGIN
 from graphxai_data.nn.random import seeded

@@ -23,6 +23,7 @@ from torch_geometric.explain import (
     PGExplainer,
 )
 from torch_geometric.explain import Explanation as PyGExplanation
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import GINConv, global_add_pool, models
 
 from graphxai_data import GraphXAIDataset, build, evaluate, explain, jaccard_at_k, node_auroc
@@ -415,3 +416,36 @@ def test_the_graphs_of_a_function_are_where_its_model_is(
     table = evaluate(dataset, {"mine": mine}, away, timing=True)
     assert set(devices) == {"meta"}
     assert table.loc["mine", "timed_on"] == "meta"
+
+
+@pytest.mark.parametrize("kind", ["probs", "log_probs"])
+def test_an_explainer_for_probabilities_of_a_model_with_logits_is_refused(
+    kind: str, part: GraphXAIDataset, gin: nn.Module
+) -> None:
+    config = CONFIG | {"return_type": kind}
+    explainer = Explainer(gin, GNNExplainer(epochs=1), "model", config, edge_mask_type="object")
+    with pytest.raises(InputError, match=f"return_type '{kind}', but the outputs of GIN are none"):
+        evaluate(part, {"gnn": explainer}, gin)
+
+
+def test_a_mask_that_an_explainer_left_behind_is_refused(
+    part: GraphXAIDataset, gin: nn.Module
+) -> None:
+    graph = part[0]
+    set_masks(gin, torch.rand(graph.num_edges), graph.edge_index)
+    try:
+        with pytest.raises(InputError, match=r"has an edge mask of an earlier .*clear_masks"):
+            evaluate(part[:1], ["saliency"], gin)
+        with pytest.raises(InputError, match=r"edge mask: expected .*clear_masks"):
+            gin(part[1].x, part[1].edge_index[:, :-2])
+    finally:
+        clear_masks(gin)
+    assert len(evaluate(part[:1], ["saliency"], gin)) == 1
+
+
+def test_graphs_of_a_pre_transform_are_given_as_a_list(dataset: GraphXAIDataset) -> None:
+    root = dataset.folder.parent.parent
+    changed = GraphXAIDataset(root, "ba2motif", pre_filter=lambda data: data.num_nodes < 30)
+    with pytest.raises(InputError, match=r"pre_transform or pre_filter.*list\(dataset\)"):
+        evaluate(changed, ["degree"])
+    assert len(evaluate(list(changed), ["degree"])) == 1

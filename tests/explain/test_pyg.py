@@ -21,7 +21,7 @@ from torch_geometric.nn import GINConv, global_add_pool
 
 from graphxai_data import explain
 from graphxai_data.errors import InputError
-from graphxai_data.explain import Explanation, nodes_from_edges
+from graphxai_data.explain import BcosExplainer, Explanation, nodes_from_edges
 from graphxai_data.nn import GIN, BcosGIN, BcosGINE
 from tests.explain.test_other_explainers import CLASSES, FEATURES, some_batch, some_gin, some_graph
 
@@ -172,9 +172,9 @@ def test_a_node_is_explained_in_pygs_metrics_by_its_index() -> None:
     expected = float(predicted[2] != predicted[0]), float(predicted[1] != predicted[0])
     assert fidelity(explainer, pyg) == expected
     back = Explanation.from_pyg(pyg)
-    assert (back.node, int(back.target), float(back.logit)) == (
-        3, int(explanation.target), float(explanation.logit),
-    )  # fmt: skip
+    assert (back.node, int(back.target), back.logit) == (3, int(explanation.target), None)
+    back = Explanation.from_pyg(explanation.to_pyg(scale="none"))
+    assert (back.node, float(back.logit)) == (3, float(explanation.logit))
 
 
 @pytest.fixture
@@ -240,7 +240,8 @@ def test_explanations_of_pyg_become_ours() -> None:
     assert torch.equal(ours.feature_scores, pyg.node_mask)
     assert torch.equal(ours.edge_scores, pyg.edge_mask)
     logits = model(data.x, data.edge_index, None, data.batch)
-    torch.testing.assert_close(ours.logit, logits.amax(1).detach())
+    assert ours.target.tolist() == logits.argmax(1).tolist()
+    assert ours.logit is None  # PyG's prediction may be a probability
     assert ours.graphs == 3
     assert ours.top(2).sum() == 6
     for rule in ("mean", "max", "sum"):
@@ -283,3 +284,22 @@ def test_an_explanation_without_graphs_cannot_go_to_pyg() -> None:
     flat = Explanation.from_pyg(PyGExplanation(node_mask=torch.ones(3)))
     with pytest.raises(InputError, match="has no graphs; use the result of `explain`"):
         flat.to_pyg()
+
+
+def test_maps_of_a_bcos_explainer_add_up_on_the_way_back() -> None:
+    model = BcosGIN(FEATURES, CLASSES, 8, 2, logit_bias=-3.0).double().train(mode=False)
+    data = some_batch()
+    explainer = Explainer(
+        model, BcosExplainer(), "model", model_config=CONFIG, node_mask_type="attributes"
+    )
+    back = Explanation.from_pyg(explainer(data.x, data.edge_index, batch=data.batch))
+    assert back.bias.tolist() == [-3.0] * 3
+    assert back.completeness_gap().max() < 1e-9
+    # Part of the graphs, or scores of another scale, add up to no logit.
+    some = Explanation.from_pyg(explainer(data.x, data.edge_index, batch=data.batch, index=1))
+    scaled = Explanation.from_pyg(explain(model, data).to_pyg())
+    for explanation in (some, scaled):
+        with pytest.raises(InputError, match="completeness is about a logit"):
+            explanation.completeness_gap()
+    kept = Explanation.from_pyg(explain(model, data).to_pyg("attributes", scale="none"))
+    assert kept.completeness_gap().max() < 1e-9

@@ -324,3 +324,22 @@ def test_a_missing_argument_is_an_error_that_names_the_model() -> None:
         GINE(3, 2)
     with pytest.raises(TypeError, match="GIN: too many positional arguments"):
         GIN(3, 2, 8, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": torch.zeros(3, dtype=torch.int64)}, r"batch: expected \[4\] whole numbers"),
+        ({"batch": torch.zeros(5, dtype=torch.int64)}, r"batch: expected \[4\] whole numbers"),
+        ({"batch": torch.zeros(4)}, r"batch: expected \[4\] whole numbers.*float32"),
+        (
+            {"edge_index": torch.zeros(2, 2)},
+            "edge_index: expected whole numbers, got torch.float32",
+        ),
+    ],
+)
+def test_wrong_graphs_are_refused(changes: dict[str, torch.Tensor], message: str) -> None:
+    model = GIN(2, 2, 4, 1).train(mode=False)
+    arguments = {"x": torch.ones(4, 2), "edge_index": torch.tensor([[0, 1], [1, 0]])} | changes
+    with pytest.raises(InputError, match=message):
+        model(**arguments)
