@@ -80,6 +80,64 @@ PAIRS = {
         "def f(d):\n import math\n return math", "def f(d):\n import cmath\n return cmath"
     ),
     "true and one": ("f = [True]", "f = [1]"),
+    "body under the name of a function of PyG": (
+        "import functools\n@functools.wraps(T.Constant.forward)\ndef f(d): return d.x * 2",
+        "import functools\n@functools.wraps(T.Constant.forward)\ndef f(d): return d.x * 3",
+    ),
+    "body under the name of a builtin": (
+        "import functools\nf = functools.wraps(len)(lambda d: 1)",
+        "import functools\nf = functools.wraps(len)(lambda d: 2)",
+    ),
+    "class under the name of one of PyG": (
+        "class f:\n __module__ = T.__name__\n def __call__(s, d): return 1",
+        "class f:\n __module__ = T.__name__\n def __call__(s, d): return 2",
+    ),
+    "what an installed decorator wraps": (
+        "@torch.no_grad()\ndef f(d): return 1", "@torch.no_grad()\ndef f(d): return 2"
+    ),
+    "what a function says that it wraps": (
+        "def f(d): return 1\nf.__wrapped__ = lambda d: 1",
+        "def f(d): return 1\nf.__wrapped__ = lambda d: 2",
+    ),
+    "private slot": (
+        "class A:\n __slots__ = ('__k',)\n def __init__(s, k): s.__k = k\nf = A(1)",
+        "class A:\n __slots__ = ('__k',)\n def __init__(s, k): s.__k = k\nf = A(2)",
+    ),
+    "private slot of a private class": (
+        "class __A:\n __slots__ = '__k'\n def __init__(s, k): s.__k = k\nf = __A(1)",
+        "class __A:\n __slots__ = '__k'\n def __init__(s, k): s.__k = k\nf = __A(2)",
+    ),
+    "empty slot": (
+        "class A:\n __slots__ = ('k',)\nf = A()",
+        "class A:\n __slots__ = ('k',)\nf = A()\nf.k = None",
+    ),
+    "factory of a defaultdict": (
+        "from collections import defaultdict\nf = defaultdict(lambda: 1)",
+        "from collections import defaultdict\nf = defaultdict(lambda: 2)",
+    ),
+    "attribute of a list": (
+        "class A(list): pass\nf = A()\nf.k = 1", "class A(list): pass\nf = A()\nf.k = 2"
+    ),
+    "slot of a dictionary": (
+        "class A(dict): __slots__ = ('k',)\nf = A()\nf.k = 1",
+        "class A(dict): __slots__ = ('k',)\nf = A()\nf.k = 2",
+    ),
+    "content of a list that hides it": (
+        "class A(list):\n def __iter__(s): return iter(())\nf = A([1])",
+        "class A(list):\n def __iter__(s): return iter(())\nf = A([2])",
+    ),
+    "order of a dictionary": (
+        "from collections import OrderedDict\nf = OrderedDict(a=1, b=2)",
+        "from collections import OrderedDict\nf = OrderedDict(a=1, b=2)\nf.move_to_end('a')",
+    ),
+    "value of an enum": (
+        "from enum import Enum\nclass A(Enum): K = [1]\nf = lambda d: A.K",
+        "from enum import Enum\nclass A(Enum): K = [2]\nf = lambda d: A.K",
+    ),
+    "metaclass": (
+        "class M(type):\n def k(c): return 1\nclass f(metaclass=M): pass",
+        "class M(type):\n def k(c): return 2\nclass f(metaclass=M): pass",
+    ),
 }  # fmt: skip
 
 
@@ -174,6 +232,56 @@ RNG, NUMPY_RNG, TORCH_RNG = random.Random(0), np.random.default_rng(0), torch.Ge
 def test_what_has_no_digest_is_refused_with_the_reason(thing: object, reason: str) -> None:
     with pytest.raises(UnidentifiedError, match=reason):
         identity(thing)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("K = 1\ndef f(d): return globals()['K']", "globals"),
+        ("def f(d): return locals()['d']", "locals"),
+        ("import torch as t\ndef f(d): return vars(t)['relu']", "vars"),
+        ("def f(d): return [exec(k) for k in d]", "exec"),
+        ("def f(d): return __import__('mine').g(d)", "__import__"),
+        ("import builtins\ndef f(d): return builtins.__import__('mine')", "__import__"),
+        ("import builtins\ndef f(d): return builtins.eval('d')", "eval"),
+        ("g = globals\ndef f(d): return g()['K']", "globals"),
+        ("def f(d, g=globals): return g()['K']", "globals"),
+        ("import importlib\ndef f(d): return importlib.import_module('mine')", "import_module"),
+        ("from importlib import import_module as g\ndef f(d): return g('m')", "import_module"),
+        ("def f(d):\n import importlib as i\n return i.import_module('m')", "import_module"),
+        ("import sys\ndef f(d): return sys.modules['mine'].g(d)", "sys.modules"),
+        ("from sys import modules\ndef f(d): return modules['mine'].g(d)", "sys.modules"),
+        ("def f(d):\n import sys\n return sys.modules['mine'].g(d)", "sys.modules"),
+        ("def f(d):\n from sys import modules\n return modules['mine']", "sys.modules"),
+        ("def f(d): return f.__globals__['K']", "__globals__"),
+    ],
+)
+def test_code_that_may_reach_anything_is_refused(code: str, name: str) -> None:
+    with pytest.raises(UnidentifiedError, match=f"it calls {name}, which may run anything"):
+        identity(defined(code))
+
+
+def test_methods_that_are_only_called_like_those_are_not_refused() -> None:
+    assert identity(defined("def f(d): return [*d.eval().modules()], d.vars, d.compile()"))
+
+
+def test_a_slot_that_cannot_be_read_is_refused() -> None:
+    code = "class A:\n __slots__ = ('j', 'k')\nf = A()\nf.j = f.k = 1\ndel A.k"
+    with pytest.raises(UnidentifiedError, match="an object of type A, which has no digest"):
+        identity(defined(code))
+
+
+def test_a_list_or_dictionary_with_hidden_state_is_refused() -> None:
+    with pytest.raises(UnidentifiedError, match="type Hidden, which has no digest"):
+        identity(defined("class Hidden(dict): __slots__ = ('k',)\nf = Hidden()\ndel Hidden.k"))
+
+
+def test_a_function_that_replaces_one_of_a_package_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = identity(T.Constant())
+    monkeypatch.setattr(T.Constant, "forward", defined("f = lambda s, d: d"))
+    assert identity(T.Constant()) != before
 
 
 def test_a_module_that_is_not_installed_is_refused(
