@@ -22,9 +22,13 @@ _INT64 = ("edge_index", "node_y", "split")
 class GraphXAIData(Data):  # type: ignore[misc]
     """A PyG `Data` with its ground truth, if it is known: `node_mask` [n], `edge_mask` [m].
 
-    The masks always fit the graph. If a transform has changed the edges, `edge_mask` is the new
-    edges with both ends in `node_mask`, self-loops included. If it has changed the nodes, asking
-    for a mask raises an `InputError`. An `edge_mask` that you assign holds for these edges.
+    The masks have the size of the graph. If a transform has changed the edges, `edge_mask` is the
+    new edges with both ends in `node_mask`, self-loops included. If it has added or removed nodes,
+    asking for a mask raises an `InputError`. If it puts nodes in another order, it has to do so
+    with `node_mask` too: datasets notice a missing one in most cases, a single graph cannot.
+
+    An `edge_mask` that you assign holds as long as the edges are the same, for this object. Graphs
+    that are taken out of a batch or a dataset recompute it.
     """
 
     @property

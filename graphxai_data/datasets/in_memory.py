@@ -13,7 +13,7 @@ from torch_geometric.explain import Explanation
 
 from graphxai_data.datasets.base import Build
 from graphxai_data.datasets.data import GraphXAIData, Texts, as_tensor, pyg_fields
-from graphxai_data.datasets.masks import lose_masks, mark_collated, settled, why_lost
+from graphxai_data.datasets.masks import lose_masks, mark_collated, transformed, why_lost
 from graphxai_data.datasets.pyg_methods import PyGMethods
 from graphxai_data.datasets.records import read_shard
 from graphxai_data.datasets.transformed import Graphs, kept
@@ -94,7 +94,7 @@ class GraphXAIDataset(PyGMethods, InMemoryDataset):
         if self.pre_filter is not None:
             graphs = [graph for graph in graphs if self.pre_filter(graph)]
         if self.pre_transform is not None:
-            graphs = [settled(self.pre_transform(graph), self.pre_transform) for graph in graphs]
+            graphs = [transformed(graph, self.pre_transform, once=True) for graph in graphs]
         if not graphs:
             raise InputError(f"{self.name}: pre_filter keeps none of the graphs")
         # All graphs of a dataset have the same fields.

@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from torch import Tensor
 from torch_geometric.data import Dataset
 
 from graphxai_data.datasets.base import OpenedBuild
-from graphxai_data.datasets.masks import settled
+from graphxai_data.datasets.masks import transformed
 from graphxai_data.datasets.summary import Summary
 from graphxai_data.manifest import MANIFEST_NAME
 
@@ -39,10 +41,10 @@ class PyGMethods(OpenedBuild, Dataset):  # type: ignore[misc]
         return [str(self._kept_file.relative_to(self.folder))]
 
     def __getitem__(self, idx: Any) -> Any:
-        item = super().__getitem__(idx)
-        if self.transform is None or isinstance(item, Dataset):
-            return item
-        return settled(item, self.transform)
+        one = isinstance(idx, int | np.integer) or (isinstance(idx, Tensor) and idx.dim() == 0)
+        if self.transform is None or not one:
+            return super().__getitem__(idx)
+        return transformed(self.get(self.indices()[idx]), self.transform)
 
     def get_summary(self) -> Summary:
         """Return how many nodes and edges the graphs have; print it for a table."""

@@ -11,7 +11,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from graphxai_data.datasets.base import Build, OpenedBuild
 from graphxai_data.datasets.cutting import LoadedShard, StoredGraph
-from graphxai_data.datasets.masks import settled
+from graphxai_data.datasets.masks import transformed
 from graphxai_data.datasets.records import read_shard
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
@@ -128,7 +128,7 @@ class StreamedDataset(OpenedBuild, IterableDataset[Any]):
         datas = (graph.as_data() for graph in graphs)
         if (transform := self.transform) is None:
             return datas
-        return (settled(transform(data), transform) for data in datas)
+        return (transformed(data, transform) for data in datas)
 
     def _stored(self, epoch: int, first: int, last: int) -> Iterator[StoredGraph]:
         """Yield the graphs from `first` to `last` of the epoch's order, before the buffer."""

@@ -33,7 +33,7 @@ from graphxai_data.files.disk import write_atomically
 log = logging.getLogger(__name__)
 
 FOLDER = ".processed"
-FORMAT = "graphxai-data processed graphs, version 1"
+FORMAT = "graphxai-data processed graphs, version 2"
 # Results of other callables and splits that stay; the ones used longest ago are deleted.
 KEPT = 8
 

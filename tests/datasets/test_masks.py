@@ -260,3 +260,155 @@ def test_a_sparse_matrix_keeps_the_order_of_the_mask(root: Path) -> None:
     sparse = T.ToSparseTensor(layout=torch.sparse_csr)(graph)
     assert "edge_index" not in sparse
     assert int(sparse.edge_mask.sum()) == int(graph.edge_mask.sum())
+
+
+def permuted(data: Any, also: tuple[str, ...] = (), scale: float = 1.0) -> Any:
+    """Put the nodes in another order, and these fields with them."""
+    order = torch.randperm(len(data.x), generator=torch.Generator().manual_seed(0))
+    data.edge_index = order.argsort()[data.edge_index]
+    data.x = scale * data.x[order]
+    for key in also:
+        data[key] = data[key][order]
+    return data
+
+
+def permuted_in_place(data: Any) -> Any:
+    new = permuted(data.clone())
+    data.x[:], data.edge_index[:] = new.x, new.edge_index
+    return data
+
+
+def permuted_and_sorted(data: Any) -> Any:
+    data = permuted(data, scale=2.0)
+    data.edge_index = data.edge_index[:, data.edge_index[0].argsort(stable=True)]
+    return data
+
+
+def other_features_and_edges(data: Any) -> Any:
+    data.x, data.edge_index = 2 * data.x, data.edge_index.flip(1)
+    return data
+
+
+def more_features_and_other_edges(data: Any) -> Any:
+    data.x = torch.cat([data.x, data.x], dim=1)
+    data.edge_index = data.edge_index.flip(1)
+    return data
+
+
+def other_features_and_more_edges(data: Any) -> Any:
+    data.x = 2 * data.x
+    return T.AddSelfLoops()(data)
+
+
+# ba2motif has the same features at all nodes.
+FORGETFUL = [
+    ("ba2motif", permuted), ("dihalo", permuted), ("mnist75sp-r23", permuted),
+    ("dihalo", permuted_and_sorted), ("mnist75sp-r23", permuted_and_sorted),
+    ("ba2motif", T.Compose([T.AddSelfLoops(), permuted])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "transform"), FORGETFUL)
+def test_a_transform_that_permutes_nodes_without_their_mask_loses_the_masks(
+    root: Path, name: str, transform: Callable[[Any], Any]
+) -> None:
+    classes: list[Callable[..., Any]] = [GraphXAIDataset, ShardedDataset, StreamedDataset]
+    graphs = [graph for cls in classes for graph in cls(root, name, transform=transform)]
+    graphs += GraphXAIDataset(root, name, pre_transform=transform)
+    plain = GraphXAIDataset(root, name)
+    for graph, old in zip(graphs, [*plain] * 4, strict=True):
+        if bool(old.node_mask.all()) == bool(old.node_mask.any()):
+            continue
+        with pytest.raises(InputError, match=r"changed the graph \((its nodes have|one step)"):
+            _ = graph.node_mask
+        assert "edge_mask" not in graph
+
+
+def test_a_pre_transform_that_permutes_in_place_is_seen(root: Path) -> None:
+    dataset = GraphXAIDataset(root, "dihalo", pre_transform=permuted_in_place)
+    with pytest.raises(InputError, match="other numbers, but node_mask does not follow"):
+        _ = dataset[0].node_mask
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda data: permuted(data, also=("node_mask",)),
+        lambda data: permuted(data, also=("node_mask",), scale=3.0),
+        T.NormalizeFeatures(),
+        T.Compose([T.NormalizeFeatures(), T.ToUndirected(), T.AddSelfLoops()]),
+        T.Compose([T.LocalDegreeProfile(), T.TwoHop()]),
+        more_features_and_other_edges,
+        other_features_and_more_edges,
+    ],
+)
+def test_masks_stay_where_nodes_do_or_where_their_mask_follows(
+    root: Path, name: str, transform: Callable[[Any], Any]
+) -> None:
+    plain = GraphXAIDataset(root, name)
+    taken = GraphXAIDataset(root, name, transform=transform)
+    for dataset in (taken, GraphXAIDataset(root, name, pre_transform=transform)):
+        for new, old in zip(dataset, plain, strict=True):
+            assert_fits(new)
+            assert int(new.node_mask.sum()) == int(old.node_mask.sum())
+
+
+def test_a_step_that_changes_features_and_edges_says_how_to_keep_the_masks(root: Path) -> None:
+    graph = GraphXAIDataset(root, "dihalo", transform=other_features_and_edges)[0]
+    with pytest.raises(InputError, match="two transforms, one for edges and one for features"):
+        _ = graph.node_mask
+
+
+def own_edges(data: Any) -> Any:
+    data.edge_mask = torch.arange(data.num_edges) == 0
+    return data
+
+
+def own_edges_in_place(data: Any) -> Any:
+    data.edge_mask[:] = torch.arange(data.num_edges) == 0
+    return data
+
+
+def own_edges_by_update(data: Any) -> Any:
+    return data.update({"edge_mask": torch.arange(data.num_edges) == 0})
+
+
+def own_edges_and_loops(data: Any) -> Any:
+    return own_edges(T.AddSelfLoops()(data))
+
+
+@pytest.mark.parametrize(
+    "choose", [own_edges, own_edges_in_place, own_edges_by_update, own_edges_and_loops]
+)
+def test_a_pre_transform_that_chooses_an_edge_mask_is_refused(
+    root: Path, choose: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(InputError, match=f"pre_transform: {choose.__name__} chooses an edge_mask"):
+        GraphXAIDataset(root, "ba2motif", pre_transform=choose)
+
+
+def test_a_pre_transform_may_assign_what_edge_mask_is_anyway_or_scores(root: Path) -> None:
+    def anyway(data: Any) -> Any:
+        data.node_mask = ~data.node_mask
+        data.edge_mask = inside(data)
+        return data
+
+    def other_nodes(data: Any) -> Any:
+        data.node_mask = ~data.node_mask
+        return data
+
+    def scores(data: Any) -> Any:
+        data.edge_mask = torch.arange(data.num_edges) / 7
+        return data
+
+    for choose in (anyway, other_nodes):
+        for graph in GraphXAIDataset(root, "ba2motif", pre_transform=choose):
+            assert_fits(graph)
+    graph = GraphXAIDataset(root, "ba2motif", pre_transform=scores)[3]
+    assert torch.equal(graph.edge_mask, torch.arange(graph.num_edges) / 7)
+
+
+def test_an_edge_mask_that_a_transform_assigns_holds_for_its_graph(root: Path) -> None:
+    graph = GraphXAIDataset(root, "ba2motif", transform=own_edges)[0]
+    assert int(graph.edge_mask.sum()) == 1
