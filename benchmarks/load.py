@@ -15,7 +15,8 @@ from benchmarks.timing import best_seconds
 from graphxai_data.building.survey import shard_entry
 from graphxai_data.datasets.base import Build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.graphs.record import Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Feature, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter
 from graphxai_data.manifest import Manifest
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from graphxai_data.generators import register as register
     from graphxai_data.generators.base import Generator as Generator
     from graphxai_data.generators.base import Prover as Prover
-    from graphxai_data.graphs.record import Column as Column
-    from graphxai_data.graphs.record import Feature as Feature
     from graphxai_data.graphs.record import GraphRecord as GraphRecord
-    from graphxai_data.graphs.record import Schema as Schema
+    from graphxai_data.graphs.schema import Column as Column
+    from graphxai_data.graphs.schema import Feature as Feature
+    from graphxai_data.graphs.schema import Schema as Schema
     from graphxai_data.graphs.shards import ShardReader as ShardReader
     from graphxai_data.graphs.shards import ShardWriter as ShardWriter
     from graphxai_data.manifest import Manifest as Manifest
@@ -53,7 +53,8 @@ _NAMES = {
     "explain": "explain",
     "generators": "register",
     "generators.base": "Generator Prover",
-    "graphs.record": "Column Feature GraphRecord Schema",
+    "graphs.record": "GraphRecord",
+    "graphs.schema": "Column Feature Schema",
     "graphs.shards": "ShardReader ShardWriter",
     "manifest": "Manifest",
     "metrics": "jaccard_at_k node_auroc",

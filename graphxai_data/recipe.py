@@ -25,7 +25,7 @@ from graphxai_data.plugins import PluginError, blamed
 
 if TYPE_CHECKING:  # listing datasets needs no NumPy
     from graphxai_data.generators.base import Generator
-    from graphxai_data.graphs.record import Schema
+    from graphxai_data.graphs.schema import Schema
 
 # Statistics that a recipe may expect of a build, in its table [expected].
 EXPECTABLE = ("nodes_mean", "edges_mean", "rationale_nodes_mean")

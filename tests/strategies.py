@@ -3,7 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from graphxai_data.graphs.record import Column, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Column, Feature, Schema
 
 FEATURES = st.one_of(
     st.builds(Feature, st.integers(1, 7), st.sampled_from(["onehot", "dense"])),

@@ -15,7 +15,8 @@ from torch import Tensor
 from graphxai_data.building.build import build
 from graphxai_data.errors import InputError
 from graphxai_data.files.urls import inside
-from graphxai_data.graphs.record import SPLIT_NAMES, Schema
+from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.graphs.schema import Schema
 from graphxai_data.manifest import Manifest, load_recipe
 from graphxai_data.progress import Progress
 from graphxai_data.remote import is_built, opened

@@ -20,7 +20,7 @@ from graphxai_data.datasets.data import GraphXAIData, as_tensor, pyg_fields
 from graphxai_data.datasets.records import read_shard
 from graphxai_data.errors import DamagedError
 from graphxai_data.graphs.columns import Columns
-from graphxai_data.graphs.record import Column
+from graphxai_data.graphs.schema import Column
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import ShardEntry
 

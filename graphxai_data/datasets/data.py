@@ -13,7 +13,7 @@ from torch_geometric.explain import Explanation
 from graphxai_data.datasets.masks import MASKS, fitting_mask, inherit, note_given, why_lost
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Ints, expand
-from graphxai_data.graphs.record import Column, Schema
+from graphxai_data.graphs.schema import Column, Schema
 
 # Stored as small integers; users of PyG index with them.
 _INT64 = ("edge_index", "node_y", "split")

@@ -19,7 +19,8 @@ from graphxai_data.datasets.records import read_shard
 from graphxai_data.datasets.transformed import Graphs, kept
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Columns, Ints, pointers
-from graphxai_data.graphs.record import SPLIT_NAMES, Schema
+from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.graphs.schema import Schema
 from graphxai_data.progress import Progress
 
 if TYPE_CHECKING:
@@ -263,26 +264,9 @@ class MolHIV(_NamedDataset):
     num_tasks = 1
     task_type, eval_metric = "binary classification", "rocauc"
 
-    def __init__(
-        self,
-        root: str | Path,
-        seed: int = 0,
-        split: str | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        pre_transform: Callable[[Any], Any] | None = None,
-        pre_filter: Callable[[Any], bool] | None = None,
-        force_reload: bool = False,
-        *,
-        variant: str | None = None,
-        graphs: int | None = None,
-        progress: Progress | None = None,
-        ogb_labels: bool = False,
-    ) -> None:
+    def __init__(self, *arguments: Any, ogb_labels: bool = False, **options: Any) -> None:
         self.ogb_labels = ogb_labels
-        super().__init__(
-            root, seed, split, transform, pre_transform, pre_filter, force_reload,
-            variant=variant, graphs=graphs, progress=progress,
-        )  # fmt: skip
+        super().__init__(*arguments, **options)
 
     def _choices(self) -> dict[str, object]:
         return super()._choices() | {"ogb_labels": self.ogb_labels}

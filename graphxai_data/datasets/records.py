@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from graphxai_data.errors import DamagedError
 from graphxai_data.graphs.columns import Ints, global_edges, pointers
-from graphxai_data.graphs.record import GraphRecord, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Schema
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest, ShardEntry
 

@@ -98,7 +98,7 @@ def make_generator(name: str, params: Any) -> "Generator":
 
 def _check_descriptions(generator: "Generator") -> None:
     """Raise an `InputError` unless schema, names of classes and values of nodes make sense."""
-    from graphxai_data.graphs.record import Schema
+    from graphxai_data.graphs.schema import Schema
 
     schema: Any = generator.schema()
     if not isinstance(schema, Schema):

@@ -19,7 +19,8 @@ from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import BaseParams, Generator, Prover, Sources
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, pointers
 from graphxai_data.graphs.invariants import Findings
-from graphxai_data.graphs.record import Feature, Plan, Schema
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.schema import Feature, Schema
 from graphxai_data.seeds import Words, below, rng_for, uniform
 
 # Nodes are numbered by falling degree, so that a node of one motif and the node of the same number

@@ -17,7 +17,8 @@ from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between, Checked
 from graphxai_data.graphs.columns import Columns, Ints, pack
 from graphxai_data.graphs.invariants import wrong_shape
-from graphxai_data.graphs.record import GraphRecord, Plan, Schema
+from graphxai_data.graphs.record import GraphRecord, Plan
+from graphxai_data.graphs.schema import Schema
 from graphxai_data.plugins import described
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 

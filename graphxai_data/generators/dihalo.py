@@ -29,7 +29,8 @@ from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, one_hot, pack
 from graphxai_data.graphs.invariants import Findings
-from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Schema
+from graphxai_data.graphs.record import GraphRecord, Plan
+from graphxai_data.graphs.schema import Column, Feature, Schema
 from graphxai_data.seeds import rng_for
 
 HALOGENS = ("F", "Cl", "Br", "I")

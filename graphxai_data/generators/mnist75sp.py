@@ -24,7 +24,8 @@ from graphxai_data.generators.mnist_images import CLASSES, IDX_FILES, SIDE, read
 from graphxai_data.generators.regions import Bytes, Regions, Slic
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.graphs.invariants import Findings
-from graphxai_data.graphs.record import Column, Feature, GraphRecord, Plan, Schema
+from graphxai_data.graphs.record import GraphRecord, Plan
+from graphxai_data.graphs.schema import Column, Feature, Schema
 from graphxai_data.graphs.splits import split_sizes, stratified_order
 from graphxai_data.seeds import Draws, rng_for
 

@@ -30,7 +30,8 @@ from graphxai_data.generators.published import (
     stack,
 )
 from graphxai_data.graphs.columns import Columns, Ints, pointers
-from graphxai_data.graphs.record import SPLIT_NAMES, Column, Feature, Plan, Schema
+from graphxai_data.graphs.record import SPLIT_NAMES, Plan
+from graphxai_data.graphs.schema import Column, Feature, Schema
 from graphxai_data.seeds import Draws
 
 CLASSES = 2

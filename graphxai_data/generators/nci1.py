@@ -13,7 +13,7 @@ from graphxai_data.generators.base import BaseParams, Planned, Prover, Rejected,
 from graphxai_data.generators.published import PublishedGenerator, RawGraph, rows_to_build
 from graphxai_data.generators.tu_files import read_tu, tu_files
 from graphxai_data.graphs.columns import Ints
-from graphxai_data.graphs.record import Feature, Schema
+from graphxai_data.graphs.schema import Feature, Schema
 from graphxai_data.graphs.splits import assign_splits
 from graphxai_data.seeds import Draws
 

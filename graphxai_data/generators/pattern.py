@@ -17,7 +17,8 @@ from graphxai_data.generators.base import BaseParams, Generator, Prover, Sources
 from graphxai_data.generators.published import stack
 from graphxai_data.graphs.columns import Columns, Ints
 from graphxai_data.graphs.invariants import Findings
-from graphxai_data.graphs.record import Feature, Plan, Schema
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.schema import Feature, Schema
 from graphxai_data.seeds import Draws, below, rng_for
 
 CLASSES = 2

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError
-from graphxai_data.graphs.record import RECORD_FIELDS, Column, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import RECORD_FIELDS, GraphRecord
+from graphxai_data.graphs.schema import Column, Feature, Schema
 
 Columns = dict[str, npt.NDArray[Any]]
 Ints = npt.NDArray[np.int64]

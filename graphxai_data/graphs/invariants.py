@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, pointers
-from graphxai_data.graphs.record import RECORD_FIELDS, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import RECORD_FIELDS, GraphRecord
+from graphxai_data.graphs.schema import Feature, Schema
 
 
 class Findings:

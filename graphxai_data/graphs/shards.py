@@ -27,7 +27,8 @@ from graphxai_data.files.disk import write_atomically
 from graphxai_data.graphs.columns import USUAL, Columns, layout_problem, pack, unpack
 from graphxai_data.graphs.digest import shard_digest
 from graphxai_data.graphs.invariants import check_columns, wrong_shape
-from graphxai_data.graphs.record import Column, Feature, GraphRecord, Level, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Column, Feature, Level, Schema
 
 SCHEMA_VERSION = 1
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Columns, Ints, expand, global_edges, pointers
-from graphxai_data.graphs.record import Feature, Schema
+from graphxai_data.graphs.schema import Feature, Schema
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings.modes import Graphs, as_rows, tidy_edges

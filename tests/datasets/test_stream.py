@@ -33,7 +33,8 @@ from graphxai_data.datasets.cutting import LoadedShard, OpenShard
 from graphxai_data.datasets.data import GraphXAIData
 from graphxai_data.datasets.stream import _mixed
 from graphxai_data.errors import DamagedError, InputError
-from graphxai_data.graphs.record import GraphRecord, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter
 from graphxai_data.manifest import Manifest, ShardEntry
 from graphxai_data.seeds import rng_for

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphxai_data.graphs.columns import USUAL, expand, layout_problem, pack
-from graphxai_data.graphs.record import Column, Feature, Schema
+from graphxai_data.graphs.schema import Column, Feature, Schema
 
 SCHEMA = Schema(Feature(3, "onehot"), Feature.multihot([2, 4]), 2, (Column("name", "text"),))
 

@@ -6,7 +6,8 @@ from hypothesis import given
 
 from graphxai_data.graphs.columns import pack
 from graphxai_data.graphs.invariants import check_columns
-from graphxai_data.graphs.record import Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Feature, Schema
 from tests.strategies import datasets
 
 SCHEMA = Schema(Feature(2, "dense"), Feature(1, "dense"), num_classes=2)

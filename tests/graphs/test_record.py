@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import pack
 from graphxai_data.graphs.invariants import check_columns
-from graphxai_data.graphs.record import Column, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Column, Feature, Schema
 
 SCHEMA = Schema(
     Feature(2, "dense"),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.graphs.columns import pack
 from graphxai_data.graphs.digest import ArrayDigest, shard_digest, widened
-from graphxai_data.graphs.record import Column, Feature, GraphRecord, Schema
+from graphxai_data.graphs.record import GraphRecord
+from graphxai_data.graphs.schema import Column, Feature, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter, shard_bytes
 from tests.strategies import datasets
 

@@ -1,0 +1,154 @@
+"""Schema: what all graphs of a dataset have in common, and the arrays of a shard that follow."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+
+# Names that mean something else in a shard, in a record, or to PyG.
+_TAKEN = (
+    "x", "edge_index", "edge_attr", "edge_weight", "y", "node_y", "node_mask", "edge_mask", "group",
+    "graph_id", "split", "batch", "ptr", "num_nodes", "num_edges", "num_graphs", "num_features",
+    "num_node_features", "num_edge_features", "num_classes", "keys", "face", "adj", "adj_t",
+)  # fmt: skip
+
+# Fields that pictures are drawn from: their level, and the dimensions of a row.
+_DRAWN: dict[str, tuple[str, int]] = {
+    "smiles": ("text", 0), "smiles_atom": ("node", 0), "segments": ("graph", 2),
+}  # fmt: skip
+
+Encoding = Literal["onehot", "multihot", "dense"]
+Level = Literal["node", "edge", "graph", "text"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """How one feature matrix looks in memory ([rows, width] float32) and on disk.
+
+    A one-hot row is stored as its class id in one byte. A multi-hot row is several one-hot rows of
+    given `widths` next to each other, one byte each. A dense row is stored as it is.
+    """
+
+    width: int
+    encoding: Encoding
+    widths: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= (256 if self.encoding == "onehot" else 2**20):
+            raise ValueError(f"a {self.encoding} feature cannot be {self.width} wide")
+        parts = self.encoding == "multihot"
+        if parts != bool(self.widths) or (parts and sum(self.widths) != self.width):
+            raise ValueError(f"widths {self.widths} do not make a {self.encoding} of {self.width}")
+        if self.widths and not 1 <= min(self.widths) <= max(self.widths) <= 256:
+            raise ValueError(f"widths must be from 1 to 256, got {self.widths}")
+
+    @classmethod
+    def multihot(cls, widths: Sequence[int]) -> "Feature":
+        """Return several one-hot features of these widths next to each other."""
+        return cls(sum(widths), "multihot", tuple(widths))
+
+    @property
+    def stored(self) -> tuple[str, tuple[int, ...]]:
+        """Type and shape of one row on disk."""
+        if self.encoding == "dense":
+            return "<f4", (self.width,)
+        return "|u1", (len(self.widths),) if self.widths else ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One array of a shard: the values of one field, graph after graph.
+
+    There is one row per node, edge or graph, as `level` says; "text" is one string per graph, as
+    UTF-8. A dataset's own field has this `name` in a record's `meta`.
+    """
+
+    name: str
+    level: Level
+    dtype: str = "|u1"  # on disk, as NumPy writes it
+    shape: tuple[int, ...] = ()  # of one row on disk
+    feature: Feature | None = None  # the encoding of the rows, for x and edge_attr
+    axis: int = 0  # along which graphs follow each other; 1 for edge_index [2, M]
+
+    def __post_init__(self) -> None:
+        if self.level not in get_args(Level):
+            raise ValueError(f"array '{self.name}' is of an unknown level {self.level!r}")
+        if self.level == "text" and (self.dtype, self.shape) != ("|u1", ()):
+            raise ValueError(f"array '{self.name}' is text, but not stored as single bytes")
+
+    @property
+    def pointer(self) -> str | None:
+        """The array of where each graph's rows begin; None if every graph has one row."""
+        if self.level == "graph":
+            return None
+        return f"{self.name if self.level == 'text' else self.level}_ptr"
+
+    @property
+    def expanded(self) -> "Column":
+        """The same column as a record has it, with features as float32."""
+        if self.feature is None:
+            return self
+        return replace(self, dtype="<f4", shape=(self.feature.width,), feature=None)
+
+    def array_shape(self, rows: int) -> tuple[int, ...]:
+        """Return the shape of the array with this many rows."""
+        return (*self.shape, rows) if self.axis else (rows, *self.shape)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What every graph of a dataset has in common."""
+
+    node_features: Feature  # of x
+    edge_features: Feature | None  # of edge_attr, or None where edges have none
+    num_classes: int
+    # The dataset's own fields, such as the SMILES of a molecule; kept in the order of names.
+    extras: tuple[Column, ...] = ()
+    has_rationale: bool = True  # whether the nodes and edges that make the class are known
+    task: Literal["graph", "node"] = "graph"  # whether graphs or nodes have classes
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extras", tuple(sorted(self.extras, key=lambda c: c.name)))
+        names = [extra.name for extra in self.extras]
+        for name in names:
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or names.count(name) > 1:
+                raise ValueError(f"extras: '{name}' is no name, or there twice")
+            if name in _TAKEN or name.endswith("_ptr"):
+                raise ValueError(f"extras: '{name}' is a name with a meaning; choose another")
+        for extra in self.extras:
+            level, dimensions = _DRAWN.get(extra.name, (extra.level, len(extra.shape)))
+            number = extra.name == "smiles_atom" and np.dtype(extra.dtype).kind != "u"
+            if (extra.level, len(extra.shape)) != (level, dimensions) or number:
+                raise ValueError(
+                    f"extras: '{extra.name}', which pictures are drawn from, is not of level "
+                    f"'{level}' with {dimensions} dimensions per row, or of another type"
+                )
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return all arrays of a shard but the pointers, which each `Column.pointer` names.
+
+        This is the only declaration of the layout: packing, checks, shards and datasets follow it.
+        """
+        return self._columns
+
+    @cached_property  # records are read one at a time, and each needs the columns
+    def _columns(self) -> tuple[Column, ...]:
+        x, edge_attr = self.node_features, self.edge_features
+        columns = [
+            Column("graph_id", "graph", "<i8"),
+            Column("group", "graph", "<i8"),
+            Column("split", "graph"),
+            Column("y", "graph", "<i8"),
+            Column("x", "node", *x.stored, feature=x),
+            Column("edge_index", "edge", "<i8", (2,), axis=1),
+        ]
+        if edge_attr is not None:
+            columns.append(Column("edge_attr", "edge", *edge_attr.stored, feature=edge_attr))
+        if self.has_rationale:
+            columns += [Column("node_mask", "node", "|b1"), Column("edge_mask", "edge", "|b1")]
+        if self.task == "node":
+            columns.append(Column("node_y", "node"))
+        return (*columns, *self.extras)
