@@ -264,9 +264,26 @@ class MolHIV(_NamedDataset):
     num_tasks = 1
     task_type, eval_metric = "binary classification", "rocauc"
 
-    def __init__(self, *arguments: Any, ogb_labels: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        seed: int = 0,
+        split: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        pre_transform: Callable[[Any], Any] | None = None,
+        pre_filter: Callable[[Any], bool] | None = None,
+        force_reload: bool = False,
+        *,
+        variant: str | None = None,
+        graphs: int | None = None,
+        progress: Progress | None = None,
+        ogb_labels: bool = False,
+    ) -> None:
         self.ogb_labels = ogb_labels
-        super().__init__(*arguments, **options)
+        super().__init__(
+            root, seed, split, transform, pre_transform, pre_filter, force_reload,
+            variant=variant, graphs=graphs, progress=progress,
+        )  # fmt: skip
 
     def _choices(self) -> dict[str, object]:
         return super()._choices() | {"ogb_labels": self.ogb_labels}
