@@ -18,11 +18,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from pickle import PicklingError
 from typing import Any, TypeVar
 
 import loky
-from loky.process_executor import BrokenProcessPool
+from loky.process_executor import BrokenProcessPool, PicklingError
 
 from graphxai_data import __version__
 from graphxai_data.errors import GraphXAIDataError, InputError, whole_number

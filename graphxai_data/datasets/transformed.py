@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import os
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -116,8 +117,16 @@ def _path(place: Build, options: Mapping[str, object]) -> Path:
     return place.folder / FOLDER / f"{key[:32]}.safetensors"
 
 
+def _note_use(path: Path) -> None:
+    """Note that a file is used now, by a clock that is finer than that of the file system."""
+    now = time.time_ns()
+    with suppress(OSError):
+        os.utime(path, ns=(now, now))
+
+
 def _sweep(path: Path) -> None:
-    """Delete all but the files that were used last, and their locks."""
+    """Delete all but the files that were used last, and their locks; this one is used now."""
+    _note_use(path)
     with suppress(OSError):
         files = sorted(path.parent.glob("*.safetensors"), key=lambda file: -file.stat().st_mtime_ns)
         for file in files[KEPT:]:
@@ -197,8 +206,7 @@ def _read(path: Path) -> Graphs | None:
     except (SafetensorError, ValueError, LookupError, TypeError, AttributeError) as error:
         log.warning("%s is damaged and is made again: %s", path, error)
         return None
-    with suppress(OSError):
-        os.utime(path)
+    _note_use(path)
     return graphs
 
 
