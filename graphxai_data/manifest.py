@@ -12,13 +12,13 @@ from typing import Annotated, Any
 from graphxai_data import __version__
 from graphxai_data.errors import DamagedError, GraphXAIDataError, InputError
 from graphxai_data.files.disk import write_atomically
+from graphxai_data.files.plugins import Origin, PluginError, is_name
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, parse_table, read_toml
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import PLUGINS, plugin_origin
 from graphxai_data.graphs.shards import SCHEMA_VERSION
 from graphxai_data.graphs.summary import Summary
-from graphxai_data.plugins import Origin, PluginError
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import MAX_SEED
 
@@ -205,7 +205,7 @@ class Manifest:
         if self.plugin is None:
             return None
         name = str(self.recipe.get("generator"))
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+        if not is_name(name):
             name = "?"  # an edited manifest
         return Origin("generator", name, self.plugin.package, self.plugin.version)
 
@@ -242,8 +242,8 @@ def load_recipe(name: str | Path | Recipe, root: str | Path, seed: int) -> Recip
     try:
         return Recipe.load(name)
     except InputError:
-        is_name = re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", str(name))
-        folder = None if is_url(root) or not is_name else local_path(root) / str(name)
+        usable = is_name(str(name)) and not is_url(root)
+        folder = local_path(root) / str(name) if usable else None
         if folder is not None and (folder / f"seed-{seed}").is_dir():
             Manifest.load(folder / f"seed-{seed}")
         raise

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from graphxai_data.errors import InputError, nearest
+from graphxai_data.files.plugins import Origin as PluginOrigin
+from graphxai_data.files.plugins import PluginError, blamed, is_name
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, Checked, parse_table, read_toml, shown_path
 from graphxai_data.generators import (
@@ -20,8 +21,6 @@ from graphxai_data.generators import (
     make_generator,
     plugin_origin,
 )
-from graphxai_data.plugins import Origin as PluginOrigin
-from graphxai_data.plugins import PluginError, blamed
 
 if TYPE_CHECKING:  # listing datasets needs no NumPy
     from graphxai_data.generators.base import Generator
@@ -115,7 +114,7 @@ class Recipe:
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", self.name):
+        if not is_name(self.name):
             raise ValueError(
                 f"name {self.name!r} must be 1 to 64 of a-z, 0-9, '-', '_': it names a folder"
             )
@@ -147,7 +146,7 @@ class Recipe:
                 end = nearest(key, generator.sources) if generator.sources else "it takes none"
                 raise InputError(f"{where}: unknown key 'sources.{key}'; {end}")
         if set(recipe.sources) != set(generator.sources):
-            needs = ", ".join(generator.sources) or "no sources"
+            needs = ", ".join(generator.sources)
             raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
         if recipe.generator not in GENERATORS and recipe.name in shipped_names():
             raise InputError(f"{where}: name '{recipe.name}' is that of a shipped dataset")

@@ -16,9 +16,9 @@ from click.testing import Result
 from graphxai_data import Recipe, build, register, verify
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import DamagedError, InputError
+from graphxai_data.files.plugins import PluginError
 from graphxai_data.generators import GENERATORS, PLUGINS
 from graphxai_data.manifest import Manifest
-from graphxai_data.plugins import PluginError
 from graphxai_data.recipe import shipped_names
 from graphxai_data.sources import registry
 from tests.conftest import edit_manifest, importing_environment, run_python
@@ -564,8 +564,8 @@ except graphxai_data.errors.InputError as error:
 
 def test_dask_workers_without_the_package_are_refused(toy_build: Path) -> None:
     from graphxai_data.building.engine import _checked_threads
+    from graphxai_data.files.plugins import Origin
     from graphxai_data.manifest import software_versions
-    from graphxai_data.plugins import Origin
 
     class Client:
         def scheduler_info(self, n_workers: int) -> dict:

@@ -28,12 +28,12 @@ from graphxai_data.building.survey import problems_of_graphs, require_no_problem
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError
 from graphxai_data.files import disk
+from graphxai_data.files.plugins import blamed
 from graphxai_data.files.store import StoreError
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import shard_bytes
 from graphxai_data.manifest import EXTRAS, RINGS_NAME, Manifest, load_recipe, shard_names
-from graphxai_data.plugins import blamed
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import RemoteBuild

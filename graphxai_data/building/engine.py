@@ -25,9 +25,9 @@ from loky.process_executor import BrokenProcessPool, PicklingError
 
 from graphxai_data import __version__
 from graphxai_data.errors import GraphXAIDataError, InputError, whole_number
+from graphxai_data.files.plugins import Origin, described
 from graphxai_data.generators import PLUGINS
 from graphxai_data.manifest import software_versions
-from graphxai_data.plugins import Origin, described
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -11,6 +11,7 @@ from graphxai_data.building.survey import require_no_problems, survey
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
+from graphxai_data.files.plugins import blamed
 from graphxai_data.generators.base import Generator
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
@@ -23,7 +24,6 @@ from graphxai_data.manifest import (
     shard_names,
     software_versions,
 )
-from graphxai_data.plugins import blamed
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.rings.measure import measure_shards, required_failures
 from graphxai_data.rings.plot import write_measurement

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.errors import CheckFailedError, InputError, shown
+from graphxai_data.files.plugins import blamed
 from graphxai_data.files.raw import Source
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.splits import assign_splits
-from graphxai_data.plugins import blamed
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
 
@@ -57,7 +57,7 @@ def _exact_strata(recipe: Recipe, graphs: int) -> Ints | None:
 def _check_plan(plan: Plan, recipe: Recipe) -> None:
     """Raise a `CheckFailedError` unless a plan has a whole number from 0 for every graph."""
     for name in ("label", "group", "split"):
-        values = np.asarray(getattr(plan, name))
+        values = getattr(plan, name)
         if values.shape != plan.index.shape or values.dtype.kind not in "iu":
             raise CheckFailedError(
                 f"plan: {name} is {values.dtype} {list(values.shape)}, expected a whole number for "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.errors import CheckFailedError, DamagedError
+from graphxai_data.files.plugins import blamed, checked_texts
 from graphxai_data.graphs.columns import Columns, names_problem
 from graphxai_data.graphs.digest import ArrayDigest, widened
 from graphxai_data.graphs.invariants import Findings, check_columns
@@ -17,7 +18,6 @@ from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.summary import Statistics
 from graphxai_data.manifest import ShardEntry
-from graphxai_data.plugins import blamed
 from graphxai_data.recipe import Recipe
 
 
@@ -83,11 +83,7 @@ def problems_of_graphs(recipe: Recipe, columns: Columns) -> list[str]:
     if problems := check_columns(columns, recipe.schema):
         return problems
     with blamed(recipe.plugin):
-        own: Any = recipe.generator_object.check(columns)
-        if not isinstance(own, list):
-            kind = type(own).__name__
-            raise CheckFailedError(f"check returned {kind}, expected a list of texts")
-    return [str(problem) for problem in own]
+        return checked_texts(recipe.generator_object.check(columns), "check")
 
 
 def require_no_problems(problems: list[str], dataset: str, staging: Path | None = None) -> None:

@@ -4,13 +4,13 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.survey import Survey, survey
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.files.plugins import blamed, checked_texts, described
 from graphxai_data.files.raw import Source
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators.base import Prover
@@ -18,7 +18,6 @@ from graphxai_data.graphs.digest import widened
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import Manifest, reference_digest
-from graphxai_data.plugins import blamed, described
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import verified
 from graphxai_data.rings.verdict import Measurement
@@ -200,15 +199,12 @@ def proven(prover: Prover, record: GraphRecord, recipe: Recipe) -> list[str]:
     where = f"the prover fails on graph {record.meta['graph_id']}"
     with blamed(recipe.plugin):
         try:
-            problems: Any = prover.problems(record)
+            problems = prover.problems(record)
         except Exception as error:
             if recipe.plugin is None:
                 raise
             raise CheckFailedError(f"{where}: {described(error)}") from error
-        if not isinstance(problems, list):
-            kind = type(problems).__name__
-            raise CheckFailedError(f"{where}: problems returned {kind}, expected a list of texts")
-    return [str(problem) for problem in problems]
+        return checked_texts(problems, f"{where}: problems")
 
 
 def _not_reproduced(

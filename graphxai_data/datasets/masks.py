@@ -151,8 +151,8 @@ class _Nodes(NamedTuple):
     def of(cls, data: Any, copied: bool = False) -> "_Nodes":
         store = data._store if isinstance(data, Data) else {}
         values = (store.get(key) for key in ("x", "edge_index", "node_mask"))
-        found = (value if isinstance(value, Tensor) else None for value in values)
-        return cls(*(v.clone() if copied and v is not None else v for v in found))
+        tensors = (value if isinstance(value, Tensor) else None for value in values)
+        return cls(*(v.clone() if copied and v is not None else v for v in tensors))
 
 
 def _watched(data: Any, transform: Callable[[Any], Any], in_place: bool) -> tuple[Any, str | None]:

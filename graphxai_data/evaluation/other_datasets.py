@@ -83,11 +83,11 @@ def load_fitting_model(name: str | Path, part: OtherGraphs) -> nn.Module:
     model, card = load_checkpoint(find_model(name))
     expected = card.shape.in_features, card.shape.edge_features
     # A model without edge features ignores those of the graphs.
-    found = part.num_node_features, part.num_edge_features if expected[1] else 0
-    if expected != found:
+    widths = part.num_node_features, part.num_edge_features if expected[1] else 0
+    if expected != widths:
         raise InputError(
             f"{name}: a model for {expected[0]} node features and {expected[1]} edge features; "
-            f"these graphs have {found[0]} and {found[1]}; use a model trained on such graphs"
+            f"these graphs have {widths[0]} and {widths[1]}; use a model trained on such graphs"
         )
     return model
 

@@ -13,7 +13,7 @@ import numpy as np
 from graphxai_data.errors import CheckFailedError, InputError, finite_number, nearest
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.functions import load_function
-from graphxai_data.plugins import Group, Origin, blamed, described
+from graphxai_data.files.plugins import Group, Origin, blamed, described
 
 MetricFunction = Callable[[Any, Any], float]
 

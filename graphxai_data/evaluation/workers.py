@@ -23,7 +23,7 @@ from graphxai_data.evaluation.own_metrics import METRICS
 from graphxai_data.evaluation.study import Measurement, ModelTask, Options, Study
 from graphxai_data.explain.variants import EXPLAINERS
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, write_atomically
-from graphxai_data.plugins import Origin
+from graphxai_data.files.plugins import Origin
 from graphxai_data.progress import Progress
 
 # Training seeds torch's global generator, so a worker with several threads trains one at a time.
@@ -141,10 +141,10 @@ def _plugins(study: Study, tasks: Sequence[ModelTask]) -> list[Origin]:
 def _check_plugin(expected: Origin) -> None:
     """Raise an `InputError` unless this worker has a plug-in in the same version."""
     group = METRICS if expected.what == "metric" else EXPLAINERS
-    found = group.origin(expected.name).words if expected.name in group.names() else "nothing"
-    if found != expected.words:
+    on_worker = group.origin(expected.name).words if expected.name in group.names() else "nothing"
+    if on_worker != expected.words:
         raise InputError(
-            f"{expected}: a worker has {found} instead; install the same packages everywhere"
+            f"{expected}: a worker has {on_worker} instead; install the same packages everywhere"
         )
 
 

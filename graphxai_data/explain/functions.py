@@ -10,7 +10,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 from graphxai_data.errors import InputError
 from graphxai_data.explain.explanation import Explanation
 from graphxai_data.explain.pyg import mask_scores
-from graphxai_data.plugins import Group, Origin
+from graphxai_data.files.plugins import Group, Origin
 
 _ANSWERS = ("node_mask", "edge_mask", "split", "group")
 

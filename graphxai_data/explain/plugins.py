@@ -20,10 +20,10 @@ from graphxai_data.explain.explanation import Explanation
 from graphxai_data.explain.functions import node_and_edge_scores, without_answers
 from graphxai_data.explain.targets import Row, Target
 from graphxai_data.explain.variants import EXPLAINERS, Variant, plugin_variant
+from graphxai_data.files.plugins import blamed
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import checked_scores
 from graphxai_data.nn.random import seeded, torch_seed
-from graphxai_data.plugins import blamed
 from graphxai_data.seeds import MAX_SEED
 
 

@@ -107,13 +107,15 @@ def with_graphs(
     attr = getattr(data, "edge_attr", None)
     if attr is not None and "edge_attr" in arguments:
         given["edge_attr"] = attr
-    found: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
-    if node is not None and "target" in found:
+    known_values: dict[str, Any] = {
+        key: value for key, value in values.items() if value is not None
+    }
+    if node is not None and "target" in known_values:
         # PyG has the classes of all nodes here, of which one is known.
-        found["index"] = torch.tensor([node], device=batch.device)
+        known_values["index"] = torch.tensor([node], device=batch.device)
         others = torch.full_like(batch, -1)
-        found["target"] = others.index_copy(0, found["index"], found["target"])
-    result = PyGExplanation(x=data.x, edge_index=data.edge_index, **masks, **given, **found)
+        known_values["target"] = others.index_copy(0, known_values["index"], known_values["target"])
+    result = PyGExplanation(x=data.x, edge_index=data.edge_index, **masks, **given, **known_values)
     result._model_args = list(given)
     return result
 

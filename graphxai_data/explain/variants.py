@@ -14,11 +14,11 @@ from graphxai_data.errors import InputError, nearest
 from graphxai_data.explain.edges import RULES, Rule
 from graphxai_data.explain.functions import first_line, load_function, takes_model
 from graphxai_data.explain.models import takes_edge_masks
+from graphxai_data.files.plugins import Group, Origin
 from graphxai_data.nn.bcos import DynamicLinear
 from graphxai_data.nn.bcos_gin import BcosGINE
 from graphxai_data.nn.gin import DeepSets
 from graphxai_data.nn.gsat import GSAT
-from graphxai_data.plugins import Group, Origin
 from graphxai_data.recipe import Recipe
 
 # Models that an explainer is for: "any" for plug-ins, "none" if it looks at no model.

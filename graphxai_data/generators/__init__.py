@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphxai_data.errors import InputError
-from graphxai_data.plugins import Group, Origin, PluginError, blamed
+from graphxai_data.files.plugins import Group, Origin, PluginError, blamed
 
 if TYPE_CHECKING:  # listing datasets needs no NumPy
     from graphxai_data.generators.base import Generator

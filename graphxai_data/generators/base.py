@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.files.plugins import described
 from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between, Checked
 from graphxai_data.graphs.columns import Columns, Ints, pack
 from graphxai_data.graphs.invariants import wrong_shape
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.schema import Schema
-from graphxai_data.plugins import described
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 
 Values = npt.NDArray[np.uint8]

@@ -250,12 +250,12 @@ def contributions(value: Tensor, leaves: Sequence[Tensor], model: nn.Module) -> 
 
 def _nodes(value: Tensor) -> set[Node]:
     """Return all steps of the backward pass of a value."""
-    found: set[Node] = set()
+    steps: set[Node] = set()
     new = set() if value.grad_fn is None else {value.grad_fn}
     while new:
-        found |= new
-        new = {node for step in new for node, _ in step.next_functions if node} - found
-    return found
+        steps |= new
+        new = {node for step in new for node, _ in step.next_functions if node} - steps
+    return steps
 
 
 def _check_order(held_forward: bool, held_now: bool) -> None:

@@ -52,7 +52,7 @@ def separability_rates(
     whole_number("trials", trials, 1, 10**7)
     finite_number("shift", shift)
     names = [f"rival-{i}" for i in range(comparisons)]
-    found = np.zeros((trials, comparisons), bool)
+    separable = np.zeros((trials, comparisons), bool)
     for trial in range(trials):
         words = rng_for(seed, "rings/calibration", trial).words((comparisons + 1) * runs)
         positive = np.maximum(uniform(words), 2.0**-54)  # 0 would give minus infinity
@@ -65,5 +65,5 @@ def separability_rates(
             permutations,
             seed=trial,
         )
-        found[trial] = [row.separable for row in rows]
-    return Rates(float(found.mean()), float(found.any(axis=1).mean()))
+        separable[trial] = [row.separable for row in rows]
+    return Rates(float(separable.mean()), float(separable.any(axis=1).mean()))

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from graphxai_data.errors import InputError, whole_number
+from graphxai_data.files.plugins import PluginError
 from graphxai_data.files.toml import read_toml
 from graphxai_data.generators import GENERATORS, PLUGINS
 from graphxai_data.generators.base import Generator, check_class
-from graphxai_data.plugins import PluginError
 from graphxai_data.recipe import Recipe, find, plugin_recipes, shipped_names
 from graphxai_data.seeds import MAX_GRAPHS
 from graphxai_data.testing.checks import Conformance, GeneratorCheck

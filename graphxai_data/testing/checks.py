@@ -17,12 +17,12 @@ from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.building.survey import problems_of_graphs
 from graphxai_data.building.verify import proven
 from graphxai_data.errors import CheckFailedError
+from graphxai_data.files.plugins import blamed
 from graphxai_data.files.raw import Source
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.digest import shard_digest, widened
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import ShardReader, shard_bytes
-from graphxai_data.plugins import blamed
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
 from graphxai_data.sources import find_sources
@@ -206,9 +206,9 @@ class GeneratorCheck:
             for record in self.records[:half]:
                 prover.problems(record)
             changed = [change(r, rng_for(self.seed, what, i)) for i, r in enumerate(self.records)]
-            found = [bool(prover.problems(record)) for record in changed[half:]]
-            if sum(found) < _SHARE_TO_FIND * len(found):
-                return f"the prover finds {what} in {sum(found)} of {len(found)} graphs only"
+            noticed = [bool(prover.problems(record)) for record in changed[half:]]
+            if sum(noticed) < _SHARE_TO_FIND * len(noticed):
+                return f"the prover finds {what} in {sum(noticed)} of {len(noticed)} graphs only"
         return None
 
     def fast_enough(self) -> str | None:

@@ -51,7 +51,7 @@ def test_the_page_draws_the_layers_of_the_import_contract() -> None:
     listed = [name.strip().rstrip("/") for group in drawn for name in group.split(",")]
     shims = {"build", "train", "evaluate", "comparison"}
     assert sorted(listed) == sorted(set(order) - shims)
-    lowest = {"metrics", "plugins", "seeds", "errors", "progress", "lazy"}
+    lowest = {"metrics", "seeds", "errors", "progress", "lazy"}
     assert [n for n in listed if n not in lowest] == [n for n in order if n not in lowest | shims]
     subpackages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert {name for name in order if (PACKAGE / name).is_dir()} == subpackages

@@ -15,8 +15,8 @@ from graphxai_data.evaluation.comparison import Comparison, compare, sweep
 from graphxai_data.evaluation.own_metrics import COLUMNS
 from graphxai_data.evaluation.study import RESULTS
 from graphxai_data.evaluation.workers import run_on_worker
+from graphxai_data.files.plugins import Origin
 from graphxai_data.metrics import precision_at_k
-from graphxai_data.plugins import Origin
 from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.training.train import run_folder
 from tests.fake_packages import write_package

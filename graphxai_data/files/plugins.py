@@ -26,6 +26,11 @@ from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 log = logging.getLogger(__name__)
 
 
+def is_name(text: str) -> bool:
+    """Return whether a text can name a dataset or a plug-in: it is safe as the name of a folder."""
+    return re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", text) is not None
+
+
 class PluginError(InputError):
     """A plug-in is missing, cannot be imported, is here in another version, or is not unique."""
 
@@ -64,7 +69,7 @@ class Group:
 
     def register(self, name: str, value: Any) -> None:
         """Add a plug-in to this process; the same class or function can be registered again."""
-        if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+        if not (isinstance(name, str) and is_name(name)):
             raise InputError(
                 f"{self._what} {name!r}: expected a name of 1 to 64 of a-z, 0-9, '-', '_'"
             )
@@ -180,10 +185,18 @@ def blamed(origin: Origin | None, keep: type[GraphXAIDataError] | tuple[()] = ()
         raise CheckFailedError(f"{origin}: {described(error)}") from error
 
 
+def checked_texts(value: Any, what: str) -> list[str]:
+    """Return the list of texts that foreign code returned, or raise a `CheckFailedError`."""
+    if not isinstance(value, list):
+        kind = type(value).__name__
+        raise CheckFailedError(f"{what} returned {kind}, expected a list of texts")
+    return [str(text) for text in value]
+
+
 def described(error: BaseException) -> str:
     """Return type and text of an error of foreign code, with the file and line it comes from."""
     text = f"{type(error).__name__}: {error}"
-    ours = Path(__file__).parent
+    ours = Path(__file__).parent.parent
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
         of_import = any(part.startswith("importlib") for part in path.parts)
