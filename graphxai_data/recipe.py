@@ -36,11 +36,16 @@ _DIGESTED = ("name", "version", "generator", "params", "sources", "splits")
 
 @dataclass(frozen=True)
 class Splits(Checked):
-    """Share of each split: fractions that sum to 1, or numbers of graphs that sum to all graphs."""
+    """Share of each split: fractions that sum to 1, or numbers of graphs that sum to all graphs.
+
+    `like` names another recipe whose groups are divided in the same way, for the same seed and
+    number of graphs: a test molecule of one is nowhere a training molecule of the other.
+    """
 
     train: Annotated[float, Between(0)]
     valid: Annotated[float, Between(0)]
     test: Annotated[float, Between(0)]
+    like: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -192,7 +197,8 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data; `from_dict` reverses this."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        plain["rings"] = {k: v for k, v in plain["rings"].items() if v is not None}
+        for table in ("rings", "splits"):
+            plain[table] = {k: v for k, v in plain[table].items() if v is not None}
         return plain
 
     @property

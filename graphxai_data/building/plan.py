@@ -23,7 +23,7 @@ def make_plan(
     The seed decides the splits; `sources` are needed only if the generator `plans_from_sources`.
     """
     generator, fractions = recipe.generator_object, recipe.splits.fractions
-    draws = rng_for(seed, f"{recipe.name}/splits")
+    draws = rng_for(seed, f"{recipe.splits.like or recipe.name}/splits")
     try:
         with blamed(recipe.plugin):
             if generator.plans_from_sources:
@@ -32,7 +32,7 @@ def make_plan(
                 )
             else:
                 label, group = generator.plan(graphs)
-                strata = _exact_strata(recipe, graphs)
+                strata = _usable_strata(recipe, graphs)
                 split = assign_splits(label if strata is None else strata, group, fractions, draws)
             arrays: list[Any] = [np.asarray(values) for values in (label, group, split)]
             plan = Plan(np.arange(graphs, dtype=np.int64), *arrays)
@@ -45,11 +45,11 @@ def make_plan(
         ) from None
 
 
-def _exact_strata(recipe: Recipe, graphs: int) -> Ints | None:
-    """Return the generator's strata if every split can have its exact share of each, or None."""
+def _usable_strata(recipe: Recipe, graphs: int) -> Ints | None:
+    """Return the generator's strata; None if they need exact shares that splits cannot have."""
     strata = recipe.generator_object.strata(graphs)
-    if strata is None:
-        return None
+    if strata is None or not recipe.generator_object.needs_exact_strata:
+        return strata
     shares = np.outer(np.bincount(strata), recipe.splits.fractions)
     return strata if np.allclose(shares, shares.round(), rtol=0, atol=1e-9) else None
 

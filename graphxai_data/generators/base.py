@@ -5,7 +5,7 @@ has a default. `generate` makes many graphs at once, for datasets that need the 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -20,6 +20,7 @@ from graphxai_data.graphs.columns import Columns, Ints, pack
 from graphxai_data.graphs.invariants import wrong_shape
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.schema import Schema
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 
 Values = npt.NDArray[np.uint8]
@@ -35,6 +36,24 @@ class BaseParams(Checked):
     """Base of a generator's `Params`; `graphs` is the size of the reference build."""
 
     graphs: Annotated[int, Between(1, MAX_GRAPHS)]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A score of nodes that looks at no model: a floor that explainers have to beat.
+
+    Attributes:
+        name: of its row in tables.
+        what: one line that says what it does.
+        score: returns [N] scores of the nodes of many graphs, higher for nodes that count more. In
+            `Graphs`, one-hot features are class ids [N]; dense ones are [N, p].
+        is_definition: whether it repeats how the dataset defines its rationale.
+    """
+
+    name: str
+    what: str
+    score: Callable[[Graphs], npt.NDArray[np.float64]]
+    is_definition: bool = False
 
 
 class Prover(ABC):
@@ -71,6 +90,8 @@ class Generator:
     # Put the nodes of what `make` returns in random order, so that no index gives the rationale
     # away. Set it to False if fields of your own contain node numbers, and shuffle in `make`.
     shuffle_nodes: ClassVar[bool] = True
+    # Use `strata` only where every split can have its exact share of each; else the class.
+    needs_exact_strata: ClassVar[bool] = True
     # How many graphs `verify` proves unless it is asked for all.
     proof_sample: ClassVar[int] = 10_000
 
@@ -146,6 +167,13 @@ class Generator:
     def prover(self, sources: Sources) -> Prover | None:
         """Return the independent proof of labels and masks; None if there is none."""
         return None
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Return simple rules of this dataset that score nodes without looking at a model.
+
+        Every build measures how well they find the rationale, next to rules for all datasets.
+        """
+        return ()
 
     def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str | None:
         """Return an SVG of graphs, one of each class; None for no picture."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from graphxai_data.graphs.columns import Ints
-from graphxai_data.rings.modes import Graphs
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.seeds import Draws, rng_for, uniform
 
 Floats = npt.NDArray[np.float32]

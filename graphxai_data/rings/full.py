@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.graphs.columns import Ints
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.metrics import weighted_accuracy
 from graphxai_data.nn import GIN, GINE, DeepSets
 from graphxai_data.nn.random import seeded
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.rings.embeddings import dense_rows, shortcut
-from graphxai_data.rings.modes import MODES, Graphs, digest, in_mode
+from graphxai_data.rings.modes import MODES, digest, in_mode
 from graphxai_data.rings.probes import fold_of_group
 from graphxai_data.rings.quick import measurement, shuffled_labels, unmeasurable
 from graphxai_data.rings.sample import Sample

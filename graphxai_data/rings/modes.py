@@ -17,56 +17,20 @@ Edges are undirected here, and self-loops are ignored.
 """
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import InputError, known_name
-from graphxai_data.graphs.columns import Ints, graph_of_rows, pointers
+from graphxai_data.graphs.columns import Ints, pointers
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.seeds import Draws, below, uniform
 
 STRUCTURE_FREE = ("empty_graph", "complete_graph", "random_graph", "random_connected_graph")
 FEATURE_FREE = ("empty_features", "complete_features", "shuffled_features", "noise_features")
 MODES = ("original", *STRUCTURE_FREE, *FEATURE_FREE)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Graphs:
-    """Many graphs in one disjoint union: what a mode may change, as NumPy arrays.
-
-    Attributes:
-        x: [N, p] node features, or [N] class ids.
-        edges: [2, M] rows of `x`, both directions, sorted.
-        edge_attr: [M, q] or [M] edge features, or None.
-        node_ptr: [g+1] first node of each graph.
-    """
-
-    x: npt.NDArray[np.generic]
-    edges: Ints
-    edge_attr: npt.NDArray[np.generic] | None
-    node_ptr: Ints
-
-    @property
-    def sizes(self) -> Ints:
-        """[g] nodes of each graph."""
-        return np.diff(self.node_ptr)
-
-    @property
-    def owner(self) -> Ints:
-        """[N] graph of each node."""
-        return graph_of_rows(self.node_ptr)
-
-    def take(self, selected: Ints) -> "Graphs":
-        """Return the selected graphs, in the order given."""
-        edge_ptr = np.searchsorted(self.edges[0], self.node_ptr)
-        nodes = _spans(self.node_ptr[selected], self.sizes[selected])
-        edges = _spans(edge_ptr[selected], np.diff(edge_ptr)[selected])
-        node_ptr = pointers(self.sizes[selected])
-        shift = np.repeat(node_ptr[:-1] - self.node_ptr[selected], np.diff(edge_ptr)[selected])
-        attributes = None if self.edge_attr is None else self.edge_attr[edges]
-        return Graphs(self.x[nodes], self.edges[:, edges] + shift, attributes, node_ptr)
 
 
 def as_rows(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
@@ -100,12 +64,6 @@ def tidy_edges(
     if attributes is not None:
         attributes = attributes[first % edges.shape[1]] if len(first) else attributes[:0]
     return both[:, first], attributes
-
-
-def _spans(begins: Ints, lengths: Ints) -> Ints:
-    """Return the concatenated ranges [begin, begin + length)."""
-    ends = pointers(lengths)
-    return np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
 
 
 def in_mode(graphs: Graphs, mode: str, draws: Draws, max_nodes: int | None = None) -> Graphs:

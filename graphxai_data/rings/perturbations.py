@@ -8,7 +8,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from graphxai_data.errors import InputError, known_name
-from graphxai_data.rings.modes import MODES, Graphs, as_rows, digest, in_mode, tidy_edges
+from graphxai_data.graphs.union import Graphs
+from graphxai_data.rings.modes import MODES, as_rows, digest, in_mode, tidy_edges
 from graphxai_data.seeds import rng_for
 
 

@@ -4,9 +4,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from graphxai_data.graphs.columns import Ints
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.rings import embeddings, probes
 from graphxai_data.rings.complementarity import mode_complementarities
-from graphxai_data.rings.modes import Graphs, in_mode
+from graphxai_data.rings.modes import in_mode
 from graphxai_data.rings.sample import Sample
 from graphxai_data.rings.verdict import CONTROL, Depth, Measurement, inconclusive, judge
 from graphxai_data.seeds import Draws, rng_for

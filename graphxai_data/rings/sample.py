@@ -11,8 +11,9 @@ from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Columns, Ints, expand, global_edges, pointers
 from graphxai_data.graphs.schema import Feature, Schema
 from graphxai_data.graphs.shards import ShardReader
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
-from graphxai_data.rings.modes import Graphs, as_rows, tidy_edges
+from graphxai_data.rings.modes import as_rows, tidy_edges
 from graphxai_data.seeds import rng_for, spread
 
 # Limits of graphs, and of nodes and edges together: enough for a verdict, and memory stays flat.

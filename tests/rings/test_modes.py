@@ -8,12 +8,12 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import is_undirected
 
 from graphxai_data.errors import InputError
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.rings import Perturbation, perturb
 from graphxai_data.rings.modes import (
     FEATURE_FREE,
     MODES,
     STRUCTURE_FREE,
-    Graphs,
     in_mode,
     tidy_edges,
 )  # fmt: skip

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from graphxai_data.building.build import build
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings import sample as module
-from graphxai_data.rings.modes import Graphs
 from graphxai_data.rings.sample import sample_build, sample_dataset
 from tests.rings.planted import planted
 
