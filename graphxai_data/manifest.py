@@ -24,10 +24,11 @@ from graphxai_data.seeds import MAX_SEED
 
 MANIFEST_NAME = "manifest.json"
 RINGS_NAME = "rings.json"
+FLOORS_NAME = "floors.json"
 PLOT_NAME = "rings.svg"
 PICTURE_NAME = "classes.svg"
 # Small files that a build may have besides manifest and shards.
-EXTRAS = ("README.md", "croissant.json", RINGS_NAME, PLOT_NAME, PICTURE_NAME)
+EXTRAS = ("README.md", "croissant.json", RINGS_NAME, PLOT_NAME, FLOORS_NAME, PICTURE_NAME)
 
 
 @dataclass(frozen=True)

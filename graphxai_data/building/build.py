@@ -1,7 +1,8 @@
 """Build: from a recipe and a seed to verified HDF5 shards.
 
 recipe -> plan (class, group and split of every graph) -> shards, made by any engine -> survey of
-the written files -> RINGS principles -> manifest and cards -> final name. Nothing imports torch.
+the written files -> RINGS principles and floors of explanations -> manifest and cards -> final
+name. Nothing imports torch.
 """
 
 import logging
@@ -110,11 +111,12 @@ def build(
         make_shards(staging, order, plan, engine, jobs, progress)
         manifest = finish.manifest_of(staging, order, plan, rejected)
         measurement = finish.measure_principles(staging, manifest, order) if rings else None
+        floors = finish.measure_explanations(staging, manifest)
         finish.draw_classes(staging, order)
         manifest.save(staging)
         # Before the cards, which list every file of the folder.
         (staging / ORDER_NAME).unlink(missing_ok=True)
-        write_cards(staging, manifest, recipe, measurement)
+        write_cards(staging, manifest, recipe, measurement, floors)
         disk.publish(staging, folder)
         return manifest
 

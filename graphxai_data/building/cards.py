@@ -10,22 +10,31 @@ from graphxai_data.files.disk import write_atomically
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import PICTURE_NAME, PLOT_NAME, Manifest
 from graphxai_data.recipe import Recipe
+from graphxai_data.rings.floors import Floors
 from graphxai_data.rings.plot import kind_of_mode
 from graphxai_data.rings.verdict import Measurement
 
 
 def write_cards(
-    folder: Path, manifest: Manifest, recipe: Recipe, measurement: Measurement | None
+    folder: Path,
+    manifest: Manifest,
+    recipe: Recipe,
+    measurement: Measurement | None,
+    floors: Floors | None = None,
 ) -> None:
     """Write both cards; all other files must exist, because `croissant.json` lists them."""
     has_picture = (folder / PICTURE_NAME).is_file()
-    card = data_card(manifest, recipe, has_picture, measurement)
+    card = data_card(manifest, recipe, has_picture, measurement, floors)
     write_atomically(folder / "README.md", card.encode())
     write_atomically(folder / "croissant.json", croissant(manifest, recipe, folder).encode())
 
 
 def data_card(
-    manifest: Manifest, recipe: Recipe, has_picture: bool, measurement: Measurement | None
+    manifest: Manifest,
+    recipe: Recipe,
+    has_picture: bool,
+    measurement: Measurement | None,
+    floors: Floors | None = None,
 ) -> str:
     """Return the card in Markdown: statistics next to their expectations, and how to check them."""
     picture = f"![one graph of each class, its rationale highlighted]({PICTURE_NAME})"
@@ -47,6 +56,7 @@ def data_card(
         *([picture] if has_picture else []),
         "## RINGS principles",
         *_rings_sections(recipe, measurement),
+        *(_floor_sections(floors) if floors else []),
         "## Provenance",
         markdown_table(
             ["what", "value"],
@@ -171,6 +181,43 @@ def _rings_sections(recipe: Recipe, measurement: Measurement | None) -> list[str
     if measurement.complementarity is not None:
         mean = f"{measurement.complementarity:.3f}"
         sections.append(f"Mode complementarity (diffusion, Euclidean, L1,1), mean: {mean}.")
+    return sections
+
+
+def floor_headers(floors: Floors) -> list[str]:
+    """Return the headers of `floor_rows`."""
+    headers = ["rule that looks at no model", "Jaccard@k", "AUROC", "note"]
+    return [*headers[:2], "mean over the pair", *headers[2:]] if floors.bound else headers
+
+
+def floor_rows(floors: Floors, strongest: bool = False) -> list[list[str]]:
+    """Return a row per rule, best first, the definition itself last; or only the strongest."""
+    names = sorted(floors.rows, key=lambda n: (floors.rows[n].definition, -floors.rows[n].jaccard))
+    if strongest:
+        names = [name for name in names if name in floors.strongest]
+    rows = []
+    for name in names:
+        floor = floors.rows[name]
+        note = "knows training labels" if floor.labels else ""
+        note = "the definition itself" if floor.definition else note
+        pair = [] if floor.pair_mean is None else [f"{floor.pair_mean:.3f}"]
+        rows.append([name, f"{floor.jaccard:.3f}", *pair, f"{floor.auroc:.3f}", note])
+    return rows
+
+
+def _floor_sections(floors: Floors) -> list[str]:
+    sections = [
+        "## Floors of explanations",
+        f"What rules find that look at no model, on {floors.graphs} graphs. An explainer that is "
+        "not above the best of them may have read the data, not the model. The best: "
+        f"`{floors.best}`; without labels of training graphs: `{floors.best_without_labels}`.",
+        markdown_table(floor_headers(floors), floor_rows(floors)),
+    ]
+    if floors.bound is not None:
+        sections.append(
+            "No rule that looks neither at the model nor at its training labels can have a mean "
+            f"over the pair above {floors.bound:.3f}."
+        )
     return sections
 
 

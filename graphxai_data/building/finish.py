@@ -16,6 +16,7 @@ from graphxai_data.generators.base import Generator
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import (
+    FLOORS_NAME,
     PICTURE_NAME,
     RINGS_NAME,
     Manifest,
@@ -25,6 +26,7 @@ from graphxai_data.manifest import (
     software_versions,
 )
 from graphxai_data.progress import Progress, no_progress
+from graphxai_data.rings.floors import Floors, measure_floors
 from graphxai_data.rings.measure import measure_shards, required_failures
 from graphxai_data.rings.plot import write_measurement
 from graphxai_data.rings.verdict import Measurement
@@ -75,6 +77,15 @@ def measure_principles(staging: Path, manifest: Manifest, order: Order) -> Measu
     return measurement
 
 
+def measure_explanations(staging: Path, manifest: Manifest) -> Floors | None:
+    """Measure and write the floors of explanations; None if the build has no rationale."""
+    if manifest.statistics["rationale_nodes_mean"] is None:
+        return None
+    floors = measure_floors(staging, manifest)
+    floors.save(staging)
+    return floors
+
+
 def draw_classes(staging: Path, order: Order) -> None:
     """Draw one graph of each class, if the generator can draw its graphs."""
     recipe, first = order.recipe, dict[int, GraphRecord]()
@@ -96,7 +107,8 @@ def draw_classes(staging: Path, order: Order) -> None:
 def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:
     """Return the manifest of an existing build if it is the ordered one and undamaged.
 
-    Its RINGS principles are measured now if `rings` is true and they were not measured before.
+    RINGS principles and floors are measured now if `rings` is true and they were not measured
+    before.
     """
     manifest = Manifest.load(folder)
     if other := difference(manifest, order):
@@ -111,11 +123,18 @@ def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:
         log.warning(
             "%s is kept: %s, or delete it to build it again", folder, manifest.plugin_difference
         )
-    if rings and not (folder / RINGS_NAME).exists() and os.access(folder, os.W_OK):
+    if rings and not _is_measured(folder, manifest) and os.access(folder, os.W_OK):
         _, failures = check_and_write(folder, "quick")
         if failures := _failures_at_full_size(failures, order):
             raise CheckFailedError(f"{folder}: {'; '.join(failures)}")
     return manifest
+
+
+def _is_measured(folder: Path, manifest: Manifest) -> bool:
+    """Return whether a build has its RINGS measurement, and its floors if it has a rationale."""
+    has_rationale = manifest.statistics["rationale_nodes_mean"] is not None
+    names = (RINGS_NAME, FLOORS_NAME) if has_rationale else (RINGS_NAME,)
+    return all((folder / name).exists() for name in names)
 
 
 def _failures_at_full_size(failures: list[str], order: Order) -> list[str]:
@@ -133,7 +152,7 @@ def check_and_write(
     progress: Progress = no_progress,
     **options: Any,
 ) -> tuple[Measurement, list[str]]:
-    """Measure the RINGS principles of a build, and write the result and the cards.
+    """Measure the RINGS principles and the floors of a build, and write results and cards.
 
     Returns:
         The measurement, and a sentence about each required principle that fails.
@@ -145,5 +164,6 @@ def check_and_write(
     measurement = measure_shards(folder, manifest, depth, seed, **options)
     with explained_disk_errors(folder):
         write_measurement(folder, measurement)
-        write_cards(folder, manifest, recipe, measurement)
+        floors = measure_explanations(folder, manifest)
+        write_cards(folder, manifest, recipe, measurement, floors)
     return measurement, required_failures(measurement, recipe)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from graphxai_data.graphs.record import GraphRecord
     from graphxai_data.manifest import Manifest
     from graphxai_data.recipe import Recipe
+    from graphxai_data.rings.floors import Floors
     from graphxai_data.rings.verdict import Measurement
 
 
@@ -42,14 +43,16 @@ def info(folder: str | Path, graph: int | None, as_json: bool) -> None:
 def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) -> None:
     """Print what is in a build; `name` is its path or URL for people."""
     from graphxai_data.manifest import reference_verdict
+    from graphxai_data.rings.floors import Floors
     from graphxai_data.rings.verdict import Measurement
 
-    rings = Measurement.load(folder)
+    rings, floors = Measurement.load(folder), Floors.load(folder)
     if as_json:
         extra = {
             "folder": name,
             "reference": reference_verdict(manifest),
             "rings": json.loads(rings.to_json()) if rings else None,
+            "floors": json.loads(floors.to_json()) if floors else None,
         }
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
@@ -67,6 +70,7 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
     bars = [[*row, bar(int(row[-1]) / largest, max(0, min(24, room)))] for row in rows]
     print_table(("class", *SPLIT_NAMES, "all", ""), bars)
     show_rings(manifest.load_recipe(), rings)
+    show_floors(floors)
     for source_name, source in manifest.sources.items():
         click.echo(f"source {source_name}     {source.id} ({source.file}, sha256 {source.sha256})")
     for line in rejected_lines(manifest):
@@ -80,6 +84,18 @@ def show_rings(recipe: "Recipe", rings: "Measurement | None") -> None:
     from graphxai_data.building.cards import rings_rows
 
     print_table(("RINGS principle", "the paper", "measured", "why"), rings_rows(recipe, rings))
+
+
+def show_floors(floors: "Floors | None") -> None:
+    """Print the strongest rules that look at no model; nothing if there are none."""
+    from graphxai_data.building.cards import floor_headers, floor_rows
+
+    if floors is not None:
+        print_table(floor_headers(floors), floor_rows(floors, strongest=True))
+        if floors.bound is not None:
+            click.echo(
+                f"bound of the mean over the pair, without model and labels: {floors.bound:.3f}"
+            )
 
 
 def _show_sizes(graphs: Any) -> None:

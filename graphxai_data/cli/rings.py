@@ -1,11 +1,12 @@
 """The verb `rings`."""
 
+import json
 from pathlib import Path
 
 import click
 
 from graphxai_data.cli.console import folder_argument, json_option, progress_bar
-from graphxai_data.cli.info import show_rings
+from graphxai_data.cli.info import show_floors, show_rings
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.urls import shown
 
@@ -24,11 +25,13 @@ def rings(
     """Measure whether a build needs its structure (P1), and structure and features both (P2).
 
     Trains a GIN on every mode of the graphs. A check that was stopped resumes where it stopped.
-    Writes rings.json and rings.svg into DIR, and updates the data card.
+    Also measures the floors of explanations: how well rules that look at no model find the
+    rationale. Writes rings.json, rings.svg and floors.json into DIR, and updates the data card.
     """
     from graphxai_data.building.finish import check_and_write
     from graphxai_data.manifest import EXTRAS, Manifest
     from graphxai_data.remote import opened
+    from graphxai_data.rings.floors import Floors
 
     options = {name: value for name, value in training.items() if value is not None}
     if quick and options:
@@ -37,12 +40,14 @@ def rings(
         measurement, failures = check_and_write(
             path, "quick" if quick else "full", seed, progress, **options
         )
-        manifest = Manifest.load(path)
+        manifest, floors = Manifest.load(path), Floors.load(path)
         if remote is not None:
             remote.publish(manifest, EXTRAS)
     if as_json:
-        click.echo(measurement.to_json())
+        measured = None if floors is None else json.loads(floors.to_json())
+        click.echo(json.dumps(json.loads(measurement.to_json()) | {"floors": measured}, indent=2))
     else:
         show_rings(manifest.load_recipe(), measurement)
+        show_floors(floors)
     if failures:
         raise CheckFailedError(f"{shown(folder)}: {'; '.join(failures)}")

@@ -21,11 +21,18 @@ from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError, known_name, whole_number
 from graphxai_data.evaluation.evaluate import Row
+from graphxai_data.evaluation.floors import strongest_floors
 from graphxai_data.evaluation.own_metrics import check_names
 from graphxai_data.evaluation.saved_rows import without_nan
 from graphxai_data.evaluation.study import ModelTask, Options, Study
 from graphxai_data.evaluation.workers import run_tasks
-from graphxai_data.explain.variants import VARIANTS, Variant, select_variants, variants_for
+from graphxai_data.explain.variants import (
+    FLOORS,
+    VARIANTS,
+    Variant,
+    select_variants,
+    variants_for,
+)
 from graphxai_data.files.disk import explained_disk_errors
 from graphxai_data.metrics import mean_and_deviation
 from graphxai_data.nn.zoo import MODELS, Settings, make_model
@@ -85,10 +92,13 @@ def summarise(dataset: str, rows: Sequence[Row]) -> list[Row]:
     return summary
 
 
-def _sort_key(row: Row) -> tuple[int, str, str, int]:
-    order = [variant.name for variant in VARIANTS]
+def _sort_key(row: Row) -> tuple[float, str, str, int]:
+    """Built-in explainers in their order, floors after them, then the ceiling, then plug-ins."""
+    order = [variant.name for variant in (*VARIANTS[:-1], *FLOORS, VARIANTS[-1])]
     explainer = row["explainer"]
-    place = order.index(explainer) if explainer in order else len(order)  # not a built-in one
+    place = float(order.index(explainer)) if explainer in order else len(order)
+    if explainer not in order and row["model"] == "-":  # a dataset's own rule
+        place = order.index("feature-norm") + 0.5
     return place, explainer, row["model"], row["seed"]
 
 
@@ -198,8 +208,9 @@ def sweep(
         A row per value and seed.
     """
     progress = progress or no_progress
-    if len(select_variants(explainer)) != 1:
-        names = ", ".join(variant.name for variant in select_variants(explainer))
+    rows = select_variants([explainer], dataset.manifest.load_recipe())
+    if len(rows) != 1:
+        names = ", ".join(variant.name for variant in rows)
         raise InputError(f"explainer: expected one row, got '{explainer}', which is {names}")
     if key in check_names(options.get("metrics", ())):
         raise InputError(f"metric '{key}': the setting has a column of this name; choose another")
@@ -248,8 +259,9 @@ def _plan(
         )
     names = usual_models(dataset) if models is None else models
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-    selected, recipe = select_variants(explainers), dataset.manifest.load_recipe()
-    rows = [*VARIANTS, *(variant for variant in selected if variant.origin)]
+    recipe = dataset.manifest.load_recipe()
+    selected = select_variants(explainers, recipe, strongest_floors(dataset))
+    rows = [*VARIANTS, *(variant for variant in selected if variant.origin or variant.is_floor)]
     floor = [v for v in variants_for(None, recipe, rows) if v in selected]
     plan = {}
     for name in names:

@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import fidelity
+from graphxai_data.evaluation.floors import strongest_floors
 from graphxai_data.evaluation.model_outputs import check_outputs
 from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
 from graphxai_data.evaluation.own_metrics import MetricFunction, metric_means, select_metrics
@@ -66,8 +67,8 @@ def evaluate(
             function of one graph, `fn(data)` or `fn(model, data)`, that returns [n] scores or an
             `Explanation`. Functions do not see the masks. Scores of edges alone give three rows,
             `name-mean`, `name-max` and `name-sum` over the edges of a node. Or just names of
-            built-in explainers or plug-ins; "all" is the built-in ones that suit the model and the
-            dataset.
+            built-in explainers or plug-ins. "all" is the built-in ones that suit the model and the
+            dataset, with the strongest floors; "floors" is all rules that look at no model.
         model: to be explained, or its name or folder; None for explainers that need no model. Its
             forward is given what it has as parameters of x [n, p], edge_index [2, m], edge_attr
             [m, q], batch [n], edge_weight [m] and batch_size, and returns logits [g, c].
@@ -104,7 +105,7 @@ def evaluate(
         explainers = _built_in(explainers, model, part)
     rows: dict[str, Row] = {}
     for name, explainer in explainers.items():
-        source = resolve(name, explainer, model)
+        source = resolve(name, explainer, model, recipe_of(part))
         if isinstance(source, Variant | PyGFunction):
             check_outputs(explained_model(source, model), part)
         named = scores_of(name, source, truth, model, batch_size, force, progress)
@@ -122,12 +123,13 @@ def evaluate(
 def _built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict[str, str]:
     """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
     names = [names] if isinstance(names, str) else list(names)
-    variants = select_variants(names)
+    recipe = recipe_of(part)
+    strongest = strongest_floors(part) if isinstance(part, GraphXAIDataset) else ()
+    variants = select_variants(names, recipe, strongest if "all" in names else ())
     if "all" in names:
-        recipe = recipe_of(part)
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
         _note_missing(model)
-        variants = [variant for variant in variants if variant in suitable or variant.origin]
+        variants = [v for v in variants if v in suitable or v.origin or v.is_floor]
     return {variant.name: variant.name for variant in variants}
 
 

@@ -15,6 +15,7 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.floors import floor_scores
 from graphxai_data.evaluation.given_scores import array_scores, file_scores, function_scores
 from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.evaluation.truth import Scores, Truth
@@ -25,6 +26,7 @@ from graphxai_data.explain.models import device_of_model
 from graphxai_data.explain.pyg_explainers import PyGFunction, pyg_function
 from graphxai_data.explain.variants import Variant, kind_of, select_variants
 from graphxai_data.progress import Progress, no_progress
+from graphxai_data.recipe import Recipe
 
 # What is computed already: arrays or explanations, of all graphs or one per graph.
 Given: TypeAlias = Sequence[Any] | np.ndarray | Tensor | Explanation | PyGExplanation
@@ -35,10 +37,12 @@ Explainer: TypeAlias = (
 Source: TypeAlias = Variant | ScoreFile | Callable[[Any], Any] | PyGFunction | Given
 
 
-def resolve(name: str, explainer: Explainer, model: nn.Module | None) -> Source:
+def resolve(
+    name: str, explainer: Explainer, model: nn.Module | None, recipe: Recipe | None = None
+) -> Source:
     """Look up a built-in explainer by its name, load a file, or bind the model to a function."""
     if isinstance(explainer, str) and not is_score_file(explainer):
-        return _variant_for(explainer, model)
+        return _variant_for(explainer, model, recipe)
     if isinstance(explainer, str | Path):
         return ScoreFile.load(explainer)
     if isinstance(explainer, PyGExplainer | ExplainerAlgorithm):
@@ -90,9 +94,9 @@ def explained_model(source: Source, model: nn.Module | None) -> nn.Module | None
     return model if is_given else None
 
 
-def _variant_for(name: str, model: nn.Module | None) -> Variant:
+def _variant_for(name: str, model: nn.Module | None, recipe: Recipe | None) -> Variant:
     """Return the one variant of this name; an `InputError` if it cannot explain the model."""
-    variant, *others = select_variants(name)
+    variant, *others = select_variants([name], recipe)
     if others:
         names = ", ".join(v.name for v in (variant, *others))
         raise InputError(f"explainer '{name}' has several rows; choose one of {names}")
@@ -117,10 +121,13 @@ def variant_scores(
 ) -> dict[str, Scores]:
     """Run an explainer once and return the scores of every variant that is read from that run.
 
-    All variants have the same method and options; only their rules differ. `seed` is for explainers
+    All variants have the same method and options, and only their rules differ; or all are floors.
+    `seed` is for explainers
     that draw at random.
     """
     first = variants[0]
+    if first.is_floor:
+        return floor_scores(variants, part, seed)
     options = first.options_for(recipe_of(part), seed)
     device = device_of_model(model)
     explanations: list[Explanation] = []

@@ -19,6 +19,7 @@ from graphxai_data.evaluation.faithfulness import (
     retrained_accuracy,
     sparsity_curves,
 )
+from graphxai_data.evaluation.floors import floor_scores
 from graphxai_data.evaluation.own_metrics import metric_means, select_metrics
 from graphxai_data.evaluation.parts import select_split
 from graphxai_data.evaluation.saved_rows import SavedRows
@@ -130,12 +131,18 @@ class Study:
     def measure_without_model(self, variants: Iterable[Variant], seed: int) -> list[Row]:
         """Return the rows of explainers that look at no model; they are quick and never saved."""
         rows = []
+        variants = list(variants)
+        floors = [variant for variant in variants if variant.is_floor]
+        known = floor_scores(floors, self.part, seed) if floors else {}
         for variant in variants:
-            scores = variant_scores([variant], None, self.part, seed=seed)[variant.name]
+            scores = known.get(variant.name)
+            if scores is None:
+                scores = variant_scores([variant], None, self.part, seed=seed)[variant.name]
             plugin = {} if variant.origin is None else {"plugin": variant.origin.words}
             metrics = explanation_metrics(variant.name, scores, self.truth)
             own = metric_means(self.metrics, variant.name, scores, self.truth)
-            times = time_explainer(variant, None, self.part) if self.options.timing else {}
+            timed = self.options.timing and not variant.is_floor
+            times = time_explainer(variant, None, self.part) if timed else {}
             rows.append(_identity("-", variant, seed) | plugin | metrics | times | own)
             self._save_scores(scores, variant, "", f"none-{seed}")
         return rows
@@ -235,5 +242,6 @@ def group_by_run(variants: Sequence[Variant]) -> list[list[Variant]]:
     """Group variants by method and options: one run of the explainer serves a group."""
     groups: dict[str, list[Variant]] = {}
     for variant in variants:
-        groups.setdefault(f"{variant.method} {sorted(variant.options.items())}", []).append(variant)
+        run = f"{variant.method} {sorted(variant.options.items())}"
+        groups.setdefault("floors" if variant.is_floor else run, []).append(variant)
     return list(groups.values())

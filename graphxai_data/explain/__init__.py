@@ -6,6 +6,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,13 +24,13 @@ from graphxai_data.explain.models import further_arguments
 from graphxai_data.explain.plugins import plugin_explanation
 from graphxai_data.explain.targets import ROWS, Row
 from graphxai_data.explain.trivial import (
-    degree,
-    feature_norm,
     halogen_closeness,
     intensity,
     random_scores,
+    rule_scores,
 )
 from graphxai_data.explain.variants import EXPLAINERS
+from graphxai_data.rings.rules import GENERAL
 
 __all__ = [
     "METHODS",
@@ -53,8 +54,7 @@ _MODEL_METHODS: dict[str, Callable[..., Explanation]] = {
 }
 _GRAPH_METHODS: dict[str, Callable[..., Tensor]] = {
     "random": random_scores,
-    "degree": degree,
-    "feature-norm": feature_norm,
+    **{rule.name: partial(rule_scores, rule) for rule in GENERAL},
     "intensity": intensity,
     "halogen-closeness": halogen_closeness,
 }

@@ -13,29 +13,27 @@ from torch import Tensor
 
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.explain.base import Inputs
-from graphxai_data.seeds import MAX_SEED, rng_for, uniform
+from graphxai_data.generators.base import Rule
+from graphxai_data.graphs.columns import pointers
+from graphxai_data.graphs.union import Graphs
+from graphxai_data.rings.modes import tidy_edges
+from graphxai_data.rings.rules import random_scores as draws_of
+from graphxai_data.seeds import MAX_SEED
 
 
 def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
     """Return [n] uniform draws, which depend on the seed and the graph's id in `inputs` only."""
     whole_number("seed", seed, 0, MAX_SEED)
-    sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).tolist()
-    draws = [
-        uniform(rng_for(seed, "explain/random", graph).words(nodes))
-        for graph, nodes in zip(inputs.ids.tolist(), sizes, strict=True)
-    ]
-    return _as_scores(torch.from_numpy(np.concatenate(draws)), inputs)
+    sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).cpu().numpy()
+    return _as_scores(torch.from_numpy(draws_of(inputs.ids.numpy(), sizes, seed)), inputs)
 
 
-def degree(inputs: Inputs) -> Tensor:
-    """Return [n] the number of edges into each node."""
-    return _as_scores(torch.bincount(inputs.edge_index[1], minlength=len(inputs.x)), inputs)
-
-
-def feature_norm(inputs: Inputs) -> Tensor:
-    """Return [n] the Euclidean norm of each node's features."""
-    norm: Tensor = torch.linalg.vector_norm(inputs.x, dim=1)
-    return norm
+def rule_scores(rule: Rule, inputs: Inputs) -> Tensor:
+    """Return [n] the scores of a rule for all datasets."""
+    edges, _ = tidy_edges(inputs.edge_index.cpu().numpy(), None, len(inputs.x))
+    sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).cpu().numpy()
+    graphs = Graphs(inputs.x.cpu().numpy(), edges, None, pointers(sizes))
+    return _as_scores(torch.from_numpy(rule.score(graphs)), inputs)
 
 
 def intensity(inputs: Inputs) -> Tensor:

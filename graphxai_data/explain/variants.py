@@ -20,6 +20,9 @@ from graphxai_data.nn.bcos_gin import BcosGINE
 from graphxai_data.nn.gin import DeepSets
 from graphxai_data.nn.gsat import GSAT
 from graphxai_data.recipe import Recipe
+from graphxai_data.rings.colour_rules import ROWS
+from graphxai_data.rings.floors import own_rules
+from graphxai_data.rings.rules import GENERAL
 
 # Models that an explainer is for: "any" for plug-ins, "none" if it looks at no model.
 Kind = Literal["bcos", "relu", "gsat", "any", "none"]
@@ -38,6 +41,8 @@ class Variant:
     paper: str = ""  # the row of the paper's table that it may be; the paper does not say which
     generators: tuple[str, ...] = ()  # of the datasets it makes sense for; all if empty
     origin: Origin | None = None  # of a plug-in; None if it is ours
+    is_floor: bool = False  # a rule of `rings.floors`, scored for all graphs at once
+    knows_labels: bool = False  # of training graphs, and of the graphs that it scores
 
     def options_for(self, recipe: Recipe | None, seed: int = 0) -> dict[str, Any]:
         """Return the options for `explain`, with those that depend on dataset and seed.
@@ -50,8 +55,6 @@ class Variant:
                 f"explainer '{self.name}' is for builds of {' and '.join(self.generators)} only; "
                 "these graphs are of no build: leave it out"
             )
-        if recipe is not None and self.method == "halogen-closeness":
-            options["atoms"] = recipe.params.atoms
         if self.method in ("random", "gnn-explainer") or self.origin is not None:
             options["seed"] = seed
         return options
@@ -110,25 +113,35 @@ VARIANTS = (
     # Elsewhere features are one-hot or constant, and all of one length.
     Variant(
         "feature-norm", "feature-norm", "none", "length of a node's features",
-        generators=("mnist75sp",),
-    ),
-    Variant(
-        "intensity", "intensity", "none", "grey value: the rationale is a function of it",
-        generators=("mnist75sp",),
-    ),
-    Variant(
-        "halogen-closeness", "halogen-closeness", "none",
-        "closeness to a halogen; among equally close atoms, carbon first", generators=("dihalo",),
+        generators=("mnist75sp", "mnist75sp_pair"),
     ),
     Variant("oracle", "oracle", "none", "the ground truth itself"),
 )  # fmt: skip
 
 
-_NAMES = {name for variant in VARIANTS for name in (variant.name, variant.method)} | {"all"}
+# Rules for all datasets that are not rows above; a dataset's own are those of its generator.
+FLOORS = tuple(
+    Variant(rule.name, rule.name, "none", rule.what, is_floor=True)
+    for rule in GENERAL
+    if rule.name not in ("degree", "feature-norm")
+) + tuple(
+    Variant(row.name, row.name, "none", row.what, is_floor=True, knows_labels=row.knows_labels)
+    for row in ROWS
+)
+
+_NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)} | {"all", "floors"}
 # `explain` takes names with "_" as well.
 EXPLAINERS = Group(
     "graphxai_data.explainers", "explainer", _NAMES | {n.replace("-", "_") for n in _NAMES}
 )
+
+
+def own_floors(recipe: Recipe | None) -> tuple[Variant, ...]:
+    """Return the rows of a dataset's own rules; none for graphs that are of no build."""
+    return tuple(
+        Variant(rule.name, rule.name, "none", rule.what, is_floor=True)
+        for rule in own_rules(recipe)
+    )
 
 
 def kind_of(model: nn.Module | None) -> Kind:
@@ -142,12 +155,14 @@ def kind_of(model: nn.Module | None) -> Kind:
 
 
 def variants_for(
-    model: nn.Module | None, recipe: Recipe | None, among: Iterable[Variant] = VARIANTS
+    model: nn.Module | None, recipe: Recipe | None, among: Iterable[Variant] | None = None
 ) -> list[Variant]:
     """Return the rows `among` these that make sense for a dataset and a model, or for no model.
 
-    The recipe is None for graphs that are of no build of ours.
+    The recipe is None for graphs that are of no build of ours. Without `among`: built-in rows and
+    the dataset's own rules.
     """
+    among = (*VARIANTS, *own_floors(recipe)) if among is None else among
     kinds = (kind_of(model),) if model is None else (kind_of(model), "any")
     variants = [
         variant
@@ -163,20 +178,30 @@ def variants_for(
     return variants
 
 
-def select_variants(names: Iterable[str]) -> list[Variant]:
-    """Return the rows of these names; "all" is every row, a method such as "gsat" all its rows.
+def select_variants(
+    names: Iterable[str], recipe: Recipe | None = None, strongest: Iterable[str] = ()
+) -> list[Variant]:
+    """Return the rows of these names; a method such as "gsat" is all its rows.
 
-    Plug-ins are selected by their names only: "all" must not depend on what is installed.
+    "all" is every row but floors, of which it has the dataset's own and the `strongest`. "floors"
+    is all of those. Plug-ins are selected by their names only: "all" must not depend on what is
+    installed.
     """
+    own = own_floors(recipe)
+    known = (*VARIANTS, *own, *FLOORS)
+    in_all = (*VARIANTS, *own, *(v for v in FLOORS if v.name in set(strongest)))
+    floors = tuple(v for v in known if v.kind == "none" and v.name != "oracle")
     selected: list[Variant] = []
     for name in [names] if isinstance(names, str) else names:
-        new = [v for v in VARIANTS if name in ("all", v.name)]
-        new = new or [v for v in VARIANTS if v.method == name]
+        new = list({"all": in_all, "floors": floors}.get(name, ()))
+        new = new or [v for v in known if v.name == name]
+        new = new or [v for v in known if v.method == name]
         if not new and name in EXPLAINERS.names():
             new = [plugin_variant(name)]
         if not new:
-            known = ("all", *(v.name for v in VARIANTS), *EXPLAINERS.names())
-            raise InputError(f"unknown explainer '{name}'; {nearest(name, known)}")
+            named = ("all", "floors", *(v.name for v in known), *EXPLAINERS.names())
+            build = "" if recipe else " for graphs that are of no build"
+            raise InputError(f"unknown explainer '{name}'{build}; {nearest(name, named)}")
         selected += [variant for variant in new if variant not in selected]
     return selected
 

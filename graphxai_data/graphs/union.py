@@ -34,10 +34,14 @@ class Graphs:
         """[N] graph of each node."""
         return graph_of_rows(self.node_ptr)
 
+    def nodes_of(self, selected: Ints) -> Ints:
+        """Return the nodes of the selected graphs, in the order given."""
+        return _spans(self.node_ptr[selected], self.sizes[selected])
+
     def take(self, selected: Ints) -> "Graphs":
         """Return the selected graphs, in the order given."""
         edge_ptr = np.searchsorted(self.edges[0], self.node_ptr)
-        nodes = _spans(self.node_ptr[selected], self.sizes[selected])
+        nodes = self.nodes_of(selected)
         edges = _spans(edge_ptr[selected], np.diff(edge_ptr)[selected])
         node_ptr = pointers(self.sizes[selected])
         shift = np.repeat(node_ptr[:-1] - self.node_ptr[selected], np.diff(edge_ptr)[selected])

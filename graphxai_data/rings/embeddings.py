@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from graphxai_data.graphs.colours import Words, edge_begins, refined
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.seeds import Draws, rng_for, uniform
 
 Floats = npt.NDArray[np.float32]
-Words = npt.NDArray[np.uint64]
 
 ROUNDS = 3
 # Colours counted in each round, for the structure alone and for both.
@@ -113,14 +113,10 @@ def standardised(columns: Floats) -> Floats:
 def _colour_counts(graphs: Graphs, colour: Words, bonds: Words, most: int) -> Floats:
     """Return counts of the `most` frequent colours of every round in each graph [g, …]."""
     counts = []
-    begins = np.searchsorted(graphs.edges[0], np.arange(len(colour) + 1))
+    begins = edge_begins(graphs)
     for _ in range(ROUNDS + 1):
         counts.append(_count_frequent(graphs, colour, most))
-        # The sum of hashes does not depend on the order of neighbours.
-        messages = _hash(colour[graphs.edges[1]] * np.uint64(1021) + bonds + np.uint64(1))
-        running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(messages, dtype=np.uint64)])
-        around = running[begins[1:]] - running[begins[:-1]]
-        colour = _hash(_hash(colour) + np.uint64(3) * around)
+        colour = refined(graphs, colour, bonds, begins)
     return np.concatenate(counts, axis=1)
 
 
@@ -138,14 +134,6 @@ def _counted(graphs: Graphs, kind: Ints, kinds: int) -> Floats:
     count = len(graphs.sizes)
     cells = np.bincount(graphs.owner * kinds + kind, minlength=count * kinds)
     return cells.reshape(count, kinds).astype(np.float32)
-
-
-def _hash(words: Words) -> Words:
-    """splitmix64: every bit of the result depends on every bit of the argument."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
 
 
 def _random_messages(graphs: Graphs, draws: Draws) -> Floats:

@@ -1,0 +1,88 @@
+"""Floors as rows of an evaluation: the rules of a build, scored for all graphs at once."""
+
+import logging
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.datasets.loader import BatchLoader
+from graphxai_data.errors import InputError
+from graphxai_data.evaluation.other_datasets import OtherGraphs
+from graphxai_data.evaluation.parts import Part, recipe_of
+from graphxai_data.evaluation.truth import Scores
+from graphxai_data.explain.variants import Variant
+from graphxai_data.graphs.union import Graphs
+from graphxai_data.manifest import Manifest
+from graphxai_data.rings.colour_rules import ROWS
+from graphxai_data.rings.floors import Floors, measure_floors, scored_rules
+from graphxai_data.rings.known import KnownGraphs, read_split
+from graphxai_data.rings.modes import tidy_edges
+
+log = logging.getLogger(__name__)
+
+
+def strongest_floors(dataset: GraphXAIDataset) -> list[str]:
+    """Return the rules that a table of a dataset has to show; none without a rationale."""
+    if not dataset.has_rationale:
+        return []
+    floors = Floors.load(dataset.folder)
+    if floors is None or floors.content_sha256 != dataset.manifest.content_sha256:
+        log.info("%s has no floors.json; they are measured now", dataset.name)
+        floors = measure_floors(dataset.folder, dataset.manifest)
+    return floors.strongest
+
+
+def floor_scores(variants: Sequence[Variant], part: Part, seed: int = 0) -> dict[str, Scores]:
+    """Return the scores of rules that look at no model, by name."""
+    names = {variant.name for variant in variants}
+    counting = names & {row.name for row in ROWS}
+    if counting and isinstance(part, OtherGraphs):
+        raise InputError(
+            f"explainer '{min(counting)}' counts colours in training graphs; these graphs are of "
+            "no build: leave it out"
+        )
+    training = None
+    if counting and isinstance(part, GraphXAIDataset):
+        training = _training(part.folder, part.manifest.content_sha256)
+    known = _known(part)
+    scores = {}
+    for scored in scored_rules(known, recipe_of(part), training, seed, names):
+        if scored.scores is None:
+            raise InputError(f"explainer '{scored.name}': {scored.why}; leave it out")
+        scores[scored.name] = Scores(scored.scores)
+    if missing := names - scores.keys():
+        raise InputError(
+            f"explainer '{min(missing)}' cannot score these graphs: one is too large; leave it out"
+        )
+    return scores
+
+
+@lru_cache(maxsize=2)
+def _training(folder: Path, content_sha256: str) -> KnownGraphs:
+    """Return the training graphs of a build; `content_sha256` tells builds in one place apart."""
+    return read_split(folder, Manifest.load(folder), "train")
+
+
+def _known(part: Part) -> KnownGraphs:
+    """Return the graphs of a part as rules take them."""
+    keys = ("x", "edge_index", "edge_attr", "y", "node_mask", "graph_id", "cause")
+    whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
+    x, edges = whole.x.numpy(), whole.edge_index.numpy()
+    attributes = whole.edge_attr.numpy() if "edge_attr" in whole else None
+    if isinstance(part, OtherGraphs):
+        edges, attributes = tidy_edges(edges, attributes, len(x))
+    else:  # one-hot features are class ids, as in shards
+        schema = part.manifest.load_recipe().schema
+        x = x.argmax(axis=1).astype(np.uint8) if schema.node_features.encoding == "onehot" else x
+        if schema.edge_features is not None and schema.edge_features.encoding == "onehot":
+            attributes = whole.edge_attr.argmax(dim=1).numpy().astype(np.uint8)
+    return KnownGraphs(
+        Graphs(x, edges, attributes, whole.ptr.numpy()),
+        whole.graph_id.numpy(),
+        whole.y.numpy() if "y" in whole else np.zeros(len(part), np.int64),
+        whole.node_mask.numpy(),
+        whole.cause.numpy() if "cause" in whole else None,
+    )

@@ -1,0 +1,85 @@
+"""Graphs of one split of a build with what is known about them, read for floors of explanations."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphxai_data.graphs.columns import Ints, global_edges, pointers
+from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.graphs.shards import ShardReader
+from graphxai_data.graphs.union import Graphs
+from graphxai_data.manifest import Manifest
+
+# Limit of nodes and edges of a split: enough for three digits, and memory stays flat.
+MAX_PARTS = 3_000_000
+
+
+@dataclass(frozen=True)
+class KnownGraphs:
+    """Graphs with their numbers [g], classes [g] and rationale [N]; `cause` [N] of pairs, or None.
+
+    One-hot features are class ids [N], dense ones [N, p].
+    """
+
+    graphs: Graphs
+    ids: Ints
+    label: Ints
+    mask: npt.NDArray[np.bool_]
+    cause: npt.NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+def read_split(folder: Path, manifest: Manifest, split: str) -> KnownGraphs:
+    """Return the graphs of a split, or evenly many of them where they are too large together."""
+    statistics, number = manifest.statistics, SPLIT_NAMES.index(split)
+    total = statistics["splits"][split]
+    parts = statistics["nodes_mean"] + statistics["edges_mean"]
+    count = max(1, min(total, int(MAX_PARTS / parts)))
+    pieces, seen = [], 0
+    for entry in manifest.shards:
+        columns = ShardReader(folder / entry.name, file_crc32=entry.file_crc32).columns
+        members = np.flatnonzero(columns["split"] == number)
+        rank = seen + np.arange(len(members))
+        seen += len(members)
+        members = members[(rank + 1) * count // max(total, 1) > rank * count // max(total, 1)]
+        ptr = columns["node_ptr"].astype(np.int64)
+        graphs = Graphs(columns["x"], global_edges(columns), columns.get("edge_attr"), ptr)
+        nodes = graphs.nodes_of(members)
+        pieces.append(
+            KnownGraphs(
+                graphs.take(members),
+                columns["graph_id"][members].astype(np.int64),
+                columns["y"][members].astype(np.int64),
+                columns["node_mask"][nodes].astype(bool),
+                columns["cause"][nodes] if "cause" in columns else None,
+            )
+        )
+    return _joined(pieces)
+
+
+def _joined(pieces: list[KnownGraphs]) -> KnownGraphs:
+    parts = [piece.graphs for piece in pieces]
+    offsets = pointers([len(part.x) for part in parts])[:-1]
+    whole = Graphs(
+        np.concatenate([part.x for part in parts]),
+        np.concatenate([p.edges + o for p, o in zip(parts, offsets, strict=True)], axis=1),
+        _optional([part.edge_attr for part in parts]),
+        pointers(np.concatenate([part.sizes for part in parts])),
+    )
+    return KnownGraphs(
+        whole,
+        np.concatenate([piece.ids for piece in pieces]),
+        np.concatenate([piece.label for piece in pieces]),
+        np.concatenate([piece.mask for piece in pieces]),
+        _optional([piece.cause for piece in pieces]),
+    )
+
+
+def _optional(arrays: list[npt.NDArray[Any] | None]) -> npt.NDArray[Any] | None:
+    present = [array for array in arrays if array is not None]
+    return np.concatenate(present) if present else None
