@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from graphxai_data.datasets.on_disk import ShardedDataset as ShardedDataset
     from graphxai_data.datasets.stream import StreamedDataset as StreamedDataset
     from graphxai_data.evaluation.evaluate import evaluate as evaluate
+    from graphxai_data.evaluation.pairs import Pair as Pair
     from graphxai_data.explain import explain as explain
     from graphxai_data.generators import register as register
     from graphxai_data.generators.base import Generator as Generator
     from graphxai_data.generators.base import Prover as Prover
+    from graphxai_data.generators.base import Rule as Rule
     from graphxai_data.graphs.record import GraphRecord as GraphRecord
     from graphxai_data.graphs.schema import Column as Column
     from graphxai_data.graphs.schema import Feature as Feature
@@ -50,9 +52,10 @@ _NAMES = {
     "datasets.on_disk": "ShardedDataset",
     "datasets.stream": "StreamedDataset",
     "evaluation.evaluate": "evaluate",
+    "evaluation.pairs": "Pair",
     "explain": "explain",
     "generators": "register",
-    "generators.base": "Generator Prover",
+    "generators.base": "Generator Prover Rule",
     "graphs.record": "GraphRecord",
     "graphs.schema": "Column Feature Schema",
     "graphs.shards": "ShardReader ShardWriter",

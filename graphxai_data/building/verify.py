@@ -17,9 +17,10 @@ from graphxai_data.generators.base import Prover
 from graphxai_data.graphs.digest import widened
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import ShardReader
-from graphxai_data.manifest import Manifest, reference_digest
+from graphxai_data.manifest import FLOORS_NAME, RINGS_NAME, Manifest, reference_digest
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import verified
+from graphxai_data.rings.floors import Floors
 from graphxai_data.rings.verdict import Measurement
 from graphxai_data.seeds import rng_for, spread
 from graphxai_data.sources import find_source, refuse_unknown_sources, registry
@@ -123,7 +124,7 @@ def _problems_of_files(folder: Path, manifest: Manifest) -> list[str]:
 
 
 def _problems_of_manifest(folder: Path, manifest: Manifest, result: Survey) -> list[str]:
-    """Return where manifest, reference digest or `rings.json` disagree with the shards."""
+    """Return where manifest, reference digest or measurements disagree with the shards."""
     problems = []
     for key in ("content_sha256", "statistics"):
         if getattr(result, key) != getattr(manifest, key):
@@ -137,13 +138,14 @@ def _problems_of_manifest(folder: Path, manifest: Manifest, result: Survey) -> l
             f"but the reference build has {reference} (data/digests.toml)"
         )
     try:
-        measurement = Measurement.load(folder)
+        measured = {RINGS_NAME: Measurement.load(folder), FLOORS_NAME: Floors.load(folder)}
     except DamagedError as error:
         return [*problems, str(error)]
-    if measurement and measurement.content_sha256 != manifest.content_sha256:
-        problems.append(
-            f"{folder}: rings.json was measured on other graphs; run `graphxai-data rings` on it"
-        )
+    for name, result_on_disk in measured.items():
+        if result_on_disk and result_on_disk.content_sha256 != manifest.content_sha256:
+            problems.append(
+                f"{folder}: {name} was measured on other graphs; run `graphxai-data rings` on it"
+            )
     return problems
 
 

@@ -114,10 +114,14 @@ def evaluate(
 ) -> None:
     """Compare explainers on dataset NAME, over models of several seeds.
 
+    NAME may be a pair such as dihalo-pair: then models are trained on both halves, and every
+    explainer is scored on the cause of its model and on the other one.
+
     Models that are not trained yet are trained first. Measurements are saved next to each model, so
     a comparison that was stopped goes on where it was.
     """
     # `options` has the arguments of `compare` that are passed on unchanged.
+    from graphxai_data.cli.pairs import evaluate_pair, is_pair
     from graphxai_data.datasets.in_memory import GraphXAIDataset
     from graphxai_data.evaluation import tables
     from graphxai_data.evaluation.comparison import compare
@@ -126,6 +130,15 @@ def evaluate(
     if as_csv and as_json:
         raise InputError("--csv and --json: expected one of them")
     seed_numbers = parse_seeds(seeds, "--seeds")
+    if is_pair(name):
+        _refuse_with("a pair", "files", "sweep", "faithfulness", "save_scores", "engine", "jobs",
+                     "metrics", "as_csv", "no_timing")  # fmt: skip
+        kept = {key: options[key] for key in ("split", "force", "changes", "device")}
+        evaluate_pair(
+            name, root, data_seed, (models or None, explainers, seed_numbers, out, config),
+            seeds, as_json, **kept,
+        )  # fmt: skip
+        return
     dataset = GraphXAIDataset(root, name, data_seed)
     if files:
         _refuse_with("--scores", "explainers", "sweep", "faithfulness", "save_scores", "changes",
@@ -160,6 +173,7 @@ def evaluate(
         f"milliseconds on {conditions['device']}, threads: {conditions['threads']}"
     )
     print_table(tables.headers(comparison), tables.table_rows(comparison), wrap=False)
+    click.echo(tables.floor_line(comparison))
     if options["faithfulness"]:
         print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(comparison), wrap=False)
 

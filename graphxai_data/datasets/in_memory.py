@@ -86,7 +86,7 @@ class GraphXAIDataset(PyGMethods, InMemoryDataset):
         shards = [read_shard(self.folder, entry) for entry in self.manifest.shards]
         columns = [shard.columns for shard in shards]
         self._schema = shards[0].schema
-        return _assemble(columns, self._schema, self.split)
+        return assemble(columns, self._schema, self.split)
 
     def _processed(self) -> Graphs:
         """Return the graphs of the shards after `pre_filter` and `pre_transform`."""
@@ -132,7 +132,7 @@ class GraphXAIDataset(PyGMethods, InMemoryDataset):
         return self._shown(len(self))
 
 
-def _assemble(shards: list[Columns], schema: Schema, split: str | None) -> Graphs:
+def assemble(shards: list[Columns], schema: Schema, split: str | None) -> Graphs:
     """Concatenate the shards and map their pointers onto PyG's `data, slices`."""
     fields = pyg_fields(schema)
     split_ids = np.concatenate([shard["split"] for shard in shards])

@@ -79,7 +79,7 @@ class Comparison:
 def summarise(dataset: str, rows: Sequence[Row]) -> list[Row]:
     """Return a row per explainer and model: mean, deviation and number of seeds, paper's values."""
     summary = []
-    in_order = sorted(rows, key=_sort_key)
+    in_order = sorted(rows, key=sort_key)
     for (model, explainer), group in groupby(in_order, lambda r: (r["model"], r["explainer"])):
         seeds = list(group)
         row: Row = {"model": model, "explainer": explainer, "seeds": len(seeds)}
@@ -92,7 +92,7 @@ def summarise(dataset: str, rows: Sequence[Row]) -> list[Row]:
     return summary
 
 
-def _sort_key(row: Row) -> tuple[float, str, str, int]:
+def sort_key(row: Row) -> tuple[float, str, str, int]:
     """Built-in explainers in their order, floors after them, then the ceiling, then plug-ins."""
     order = [variant.name for variant in (*VARIANTS[:-1], *FLOORS, VARIANTS[-1])]
     explainer = row["explainer"]
@@ -150,7 +150,7 @@ def compare(
         split, timing, faithfulness, device, force, save_scores, engine, jobs, check_names(metrics)
     )
     seeds = check_seeds(seeds)
-    plan, floor = _plan(dataset, models, explainers, configuration, changes, faithfulness)
+    plan, floor = plan_rows(dataset, models, explainers, configuration, changes, faithfulness)
     tasks = [
         ModelTask(model, seed, tuple(plan[model]), Path(out), configuration, dict(changes or {}))
         for model in plan
@@ -173,7 +173,7 @@ def compare(
     curves = {key: curve for m in measurements for key, curve in m.curves.items()}
     return Comparison(
         dataset.name, dataset.manifest.content_sha256, split, conditions,
-        sorted(rows, key=_sort_key), curves, {metric.name: metric.by for metric in study.metrics},
+        sorted(rows, key=sort_key), curves, {metric.name: metric.by for metric in study.metrics},
     )  # fmt: skip
 
 
@@ -217,7 +217,7 @@ def sweep(
     values = list(dict.fromkeys(values))  # 1 and 1.0 are the same value
     settings = [{**(changes or {}), key: value} for value in values]
     for setting in settings:  # refuse a bad value before anything is trained
-        _plan(dataset, (model,), explainer, configuration, setting)
+        plan_rows(dataset, (model,), explainer, configuration, setting)
     parts = []
     for i, (value, setting) in enumerate(zip(values, settings, strict=True)):
 
@@ -240,7 +240,7 @@ def check_seeds(seeds: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _plan(
+def plan_rows(
     dataset: GraphXAIDataset,
     models: Sequence[str] | None,
     explainers: Sequence[str],
@@ -260,7 +260,9 @@ def _plan(
     names = usual_models(dataset) if models is None else models
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     recipe = dataset.manifest.load_recipe()
-    selected = select_variants(explainers, recipe, strongest_floors(dataset))
+    asked = [explainers] if isinstance(explainers, str) else list(explainers)
+    strongest = strongest_floors(dataset) if "all" in asked else ()
+    selected = select_variants(asked, recipe, strongest)
     rows = [*VARIANTS, *(variant for variant in selected if variant.origin or variant.is_floor)]
     floor = [v for v in variants_for(None, recipe, rows) if v in selected]
     plan = {}
@@ -275,9 +277,8 @@ def _plan(
         # Faithfulness depends on the model, also that of floor and ceiling.
         plan[name] += floor if faithfulness else []
     possible = [variant for variants in plan.values() for variant in variants] + floor
-    everything = "all" in ([explainers] if isinstance(explainers, str) else explainers)
     for variant in selected:
-        if variant not in possible and not everything:
+        if variant not in possible and "all" not in asked:
             raise InputError(
                 f"explainer '{variant.name}' is not for '{dataset.name}' with "
                 f"{', '.join(names)}: {variant.what}"

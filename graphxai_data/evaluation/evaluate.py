@@ -23,6 +23,7 @@ from graphxai_data.evaluation.floors import strongest_floors
 from graphxai_data.evaluation.model_outputs import check_outputs
 from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
 from graphxai_data.evaluation.own_metrics import MetricFunction, metric_means, select_metrics
+from graphxai_data.evaluation.pairs import Pair, evaluate_pair
 from graphxai_data.evaluation.parts import Part, recipe_of, select_part
 from graphxai_data.evaluation.score_sources import Explainer, explained_model, resolve, scores_of
 from graphxai_data.evaluation.timing import times_of
@@ -44,9 +45,9 @@ log = logging.getLogger(__name__)
 
 
 def evaluate(
-    dataset: GraphXAIDataset | Dataset[Any] | Sequence[Data],
+    dataset: GraphXAIDataset | Dataset[Any] | Sequence[Data] | Pair,
     explainers: Mapping[str, Explainer] | Iterable[str],
-    model: nn.Module | str | Path | None = None,
+    model: nn.Module | str | Path | Sequence[nn.Module | str | Path] | None = None,
     *,
     split: str | None = None,
     batch_size: int = 64,
@@ -60,7 +61,8 @@ def evaluate(
 
     Args:
         dataset: a whole dataset, or one split. Or any other PyG dataset or list of graphs that have
-            their ground truth as `node_mask` or `edge_mask`: all of them are evaluated.
+            their ground truth as `node_mask` or `edge_mask`: all of them are evaluated. Or a
+            `Pair`, whose columns `evaluate_pair` describes.
         explainers: by the name of their row. Each is an array of the scores of all nodes, a list
             with one array or `Explanation`, ours or PyG's, per graph, a `ScoreFile` or its path,
             the name of a built-in explainer, an `Explainer` of PyG or one of its algorithms, or a
@@ -71,7 +73,8 @@ def evaluate(
             dataset, with the strongest floors; "floors" is all rules that look at no model.
         model: to be explained, or its name or folder; None for explainers that need no model. Its
             forward is given what it has as parameters of x [n, p], edge_index [2, m], edge_attr
-            [m, q], batch [n], edge_weight [m] and batch_size, and returns logits [g, c].
+            [m, q], batch [n], edge_weight [m] and batch_size, and returns logits [g, c]. For a
+            pair two models, (model_a, model_b), each trained on its own half.
         split: whose graphs; if None those that are loaded, and "test" of a whole dataset.
         batch_size: graphs per batch of the built-in explainers.
         timing: also measure how long an explanation takes; not for arrays and files.
@@ -86,6 +89,15 @@ def evaluate(
         A row per explainer; docs/metrics.md describes the columns.
     """
     progress = progress or no_progress
+    if isinstance(dataset, Pair):
+        if timing or faithfulness or metrics is not None:
+            raise InputError("a pair has no timing, faithfulness or further metrics; leave it out")
+        return evaluate_pair(
+            dataset, explainers, _two(model), split=split, batch_size=batch_size, force=force,
+            progress=progress,
+        )  # fmt: skip
+    if not (model is None or isinstance(model, nn.Module | str | Path)):
+        raise InputError("model: expected one model, got several; two models are for a Pair")
     own_metrics = select_metrics(metrics)
     part = select_part(dataset, split)
     truth = Truth.of(part)
@@ -120,12 +132,21 @@ def evaluate(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("explainer")
 
 
+def _two(model: Any) -> Sequence[nn.Module | str | Path] | None:
+    """Return the two models of a pair, or None."""
+    if model is not None and not isinstance(model, list | tuple):
+        raise InputError(
+            "model: a pair needs two, one trained on each half, as (model_a, model_b); got one"
+        )
+    return model
+
+
 def _built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict[str, str]:
     """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
     names = [names] if isinstance(names, str) else list(names)
     recipe = recipe_of(part)
-    strongest = strongest_floors(part) if isinstance(part, GraphXAIDataset) else ()
-    variants = select_variants(names, recipe, strongest if "all" in names else ())
+    of_build = isinstance(part, GraphXAIDataset) and "all" in names
+    variants = select_variants(names, recipe, strongest_floors(part) if of_build else ())
     if "all" in names:
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
         _note_missing(model)

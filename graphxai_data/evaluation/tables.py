@@ -4,13 +4,16 @@ import math
 from typing import Any
 
 from graphxai_data.evaluation.comparison import Comparison
+from graphxai_data.explain.variants import FLOORS
 from graphxai_data.metrics import plus_minus
 
+_KNOWING = {variant.name for variant in FLOORS if variant.knows_labels}
 HEADERS = (
     "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class J", "ms/graph",
     "paper", "batched", "accuracy", "F1",
 )  # fmt: skip
-FAITHFULNESS_HEADERS = (
+FAITHFULNESS__KNOWING = {variant.name for variant in FLOORS if variant.knows_labels}
+HEADERS = (
     "explainer", "model", "fidelity+", "fidelity-", "characterisation", "accuracy retrained",
 )  # fmt: skip
 
@@ -38,7 +41,7 @@ def table_rows(comparison: Comparison) -> list[list[str]]:
 def explanation_cells(row: dict[str, Any]) -> list[str]:
     """Return the first cells of such a row, up to the milliseconds per graph."""
     return [
-        row["explainer"],
+        explainer_cell(row),
         row["model"],
         with_deviation(row, "jaccard"),
         number(row["paper"].get("jaccard")),
@@ -49,11 +52,29 @@ def explanation_cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
+def explainer_cell(row: dict[str, Any]) -> str:
+    """Return the name of an explainer, with a star if it knows labels of training graphs."""
+    name: str = row["explainer"]
+    return f"{name} *" if name in _KNOWING else name
+
+
+def floor_line(comparison: Comparison) -> str:
+    """Return a sentence that names the best floor: what an explainer has to beat."""
+    floors = [r for r in comparison.summary() if r["model"] == "-" and r["explainer"] != "oracle"]
+    if not floors:
+        return ""
+    best = max(floors, key=lambda row: float(row["jaccard"]))
+    return (
+        f"best floor: {best['explainer']}, Jaccard@k {best['jaccard']:.3f} "
+        "(* knows the labels of training graphs, and of the graph that it scores)"
+    )
+
+
 def faithfulness_rows(comparison: Comparison) -> list[list[str]]:
     """Return the rows of faithfulness, where it was measured."""
     keys = ("fidelity_plus", "fidelity_minus", "characterisation", "retrained_accuracy")
     return [
-        [row["explainer"], row["model"], *(with_deviation(row, key) for key in keys)]
+        [explainer_cell(row), row["model"], *(with_deviation(row, key) for key in keys)]
         for row in comparison.summary()
         if keys[0] in row
     ]

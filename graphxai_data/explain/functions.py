@@ -12,7 +12,7 @@ from graphxai_data.explain.explanation import Explanation
 from graphxai_data.explain.pyg import mask_scores
 from graphxai_data.files.plugins import Group, Origin
 
-_ANSWERS = ("node_mask", "edge_mask", "split", "group")
+_ANSWERS = ("node_mask", "edge_mask", "split", "group", "cause", "cause_y")
 
 
 def without_answers(data: Any) -> Any:

@@ -13,8 +13,10 @@ from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 
-# Limit of nodes and edges of a split: enough for three digits, and memory stays flat.
-MAX_PARTS = 3_000_000
+# Limits of graphs per split, and of their nodes and edges together: enough for three digits, and
+# memory stays flat.
+MAX_GRAPHS = {"train": 10_000, "valid": 2_000, "test": 2_000}
+MAX_PARTS = 1_500_000
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def read_split(folder: Path, manifest: Manifest, split: str) -> KnownGraphs:
     statistics, number = manifest.statistics, SPLIT_NAMES.index(split)
     total = statistics["splits"][split]
     parts = statistics["nodes_mean"] + statistics["edges_mean"]
-    count = max(1, min(total, int(MAX_PARTS / parts)))
+    count = max(1, min(total, MAX_GRAPHS[split], int(MAX_PARTS / parts)))
     pieces, seen = [], 0
     for entry in manifest.shards:
         columns = ShardReader(folder / entry.name, file_crc32=entry.file_crc32).columns

@@ -52,7 +52,7 @@ def test_all_engines_write_the_same_files_byte_for_byte(tmp_path: Path) -> None:
         build("ba2motif", root=root, engine=engine, jobs=2, graphs=60, shard_size=20)
         folder = root / "ba2motif" / "seed-0"
         contents.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert len(contents[0]) == 7
+    assert len(contents[0]) == 8
     assert contents[0] == contents[1] == contents[2]
 
 
