@@ -12,8 +12,7 @@ HEADERS = (
     "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class J", "ms/graph",
     "paper", "batched", "accuracy", "F1",
 )  # fmt: skip
-FAITHFULNESS__KNOWING = {variant.name for variant in FLOORS if variant.knows_labels}
-HEADERS = (
+FAITHFULNESS_HEADERS = (
     "explainer", "model", "fidelity+", "fidelity-", "characterisation", "accuracy retrained",
 )  # fmt: skip
 
