@@ -28,8 +28,7 @@ EXPLAINER_NAMES = (
     "bcos, bcos-contrast, bcos-folded, bcos-input-x-gradient, integrated-gradients, "
     "integrated-gradients-contrast, integrated-gradients-abs, gnn-explainer-mean, "
     "gnn-explainer-max, gnn-explainer-sum, gnn-explainer-features, saliency, input-x-gradient, "
-    "gsat-mean, gsat-max, gsat-sum, random, degree, feature-norm, intensity, halogen-closeness, "
-    "oracle"
+    "gsat-mean, gsat-max, gsat-sum, random, degree, feature-norm, oracle"
 )
 _COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_jaccard")
 
@@ -49,8 +48,9 @@ _COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_
     "explainers",
     multiple=True,
     default=("all",),
-    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows; or "
-    "the name of a plug-in, which 'all' leaves out. Can be repeated.",
+    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows; floors "
+    "for all rules that look at no model, or one by its name in floors.json; or the name of a "
+    "plug-in, which 'all' leaves out. Can be repeated.",
 )
 @click.option(
     "--metric",

@@ -16,20 +16,27 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import summarise
 from graphxai_data.evaluation.evaluate import Row, explanation_metrics
 from graphxai_data.evaluation.faithfulness import graph_logits
+from graphxai_data.evaluation.floors import strongest_floors
 from graphxai_data.evaluation.given_scores import file_scores
 from graphxai_data.evaluation.score_sources import variant_scores
 from graphxai_data.evaluation.study import group_by_run
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.files import ScoreFile
-from graphxai_data.explain.variants import VARIANTS, Variant, select_variants, variants_for
+from graphxai_data.explain.variants import (
+    VARIANTS,
+    Variant,
+    own_floors,
+    select_variants,
+    variants_for,
+)
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import Floats, jaccard_at_k
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.training.checkpoint import Card, Shape, check_fits, load_checkpoint
 
-# The explainers of the paper that take no time.
-_DEFAULT = ("bcos", "integrated-gradients", "gsat-mean", "degree", "intensity", "halogen-closeness")
+# The explainers of the paper that take no time; the strongest floors are added.
+_DEFAULT = ("bcos", "integrated-gradients", "gsat-mean", "degree")
 _BOUNDS = ("random", "oracle")
 _UNEXPLAINED = "Explanations are made for test graphs and a sample of others."
 _FOREIGN = " of another build"
@@ -67,7 +74,7 @@ def explained(
 ) -> Explained:
     """Explain the test graphs and a `sample` of others; other arguments as for `write_report`."""
     given = read_evaluations(evaluations, manifest)
-    variants = select_variants(explainers or _DEFAULT)
+    recipe = manifest.load_recipe()
     if not (given.models or given.files or manifest.statistics["rationale_nodes_mean"]):
         return Explained(table=summarise(manifest.dataset, given.rows))
     dataset = GraphXAIDataset.from_folder(folder)
@@ -78,7 +85,9 @@ def explained(
                 "leave --evaluation out"
             )
         return Explained()
-    page = _Page(dataset, sample, variants, progress)
+    floors = strongest_floors(dataset)
+    names = explainers or [*_DEFAULT, *(v.name for v in own_floors(recipe)), *floors]
+    page = _Page(dataset, sample, select_variants(names, recipe, floors), progress)
     for path, name in given.models.items():
         page.add_model(path, name, any_build=not evaluations)
     for path, file in given.files.items():
@@ -174,8 +183,8 @@ class _Page:
                 )
 
     def _explain(self, model: nn.Module | None, name: str | None, row_name: str, seed: int) -> None:
-        plugins = [variant for variant in self.variants if variant.origin]
-        applicable = variants_for(model, self.recipe, (*VARIANTS, *plugins))
+        others = [variant for variant in self.variants if variant.origin or variant.is_floor]
+        applicable = variants_for(model, self.recipe, (*VARIANTS, *others))
         for group in group_by_run([v for v in applicable if v in self.variants]):
             self.progress(len(self.result.shown), 0, f"{group[0].name} of {name or 'no model'}")
             parts = (self.dataset[ids] for ids in self.parts)

@@ -16,6 +16,8 @@ from graphxai_data.building.cards import (
     again_words,
     class_rows,
     classes_of_nodes,
+    floor_headers,
+    floor_rows,
     mode_rows,
     rejected_lines,
     rings_rows,
@@ -36,6 +38,7 @@ from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.report.explained import Explained, explained
 from graphxai_data.report.packed import PLACES, SCORES, Packer, pack, page_order, sample_graphs
+from graphxai_data.rings.floors import Floors
 from graphxai_data.rings.plot import rings_plot
 from graphxai_data.rings.verdict import Measurement
 
@@ -137,7 +140,7 @@ def _tables(
     node_level = classes_of_nodes(manifest)
     unit = "nodes" if node_level else "graphs"
     names = recipe.class_names
-    rings = Measurement.load(folder)
+    rings, floors = Measurement.load(folder), Floors.load(folder)
     splits = manifest.statistics["class_splits"]
     counts = [[by_split[name] for name in SPLIT_NAMES] for by_split in splits.values()]
     smallest = int(overview.nodes.min())
@@ -163,6 +166,9 @@ def _tables(
         "rings": rings,
         "principles": rings_rows(recipe, rings),
         "modes": mode_rows(rings) if rings else [],
+        "floors": floors,
+        "floor_headers": floor_headers(floors) if floors else [],
+        "floor_rows": floor_rows(floors) if floors else [],
         "has_rationale": overview.schema.has_rationale,
         "reference": reference_verdict(manifest),
         "command": _command(manifest),
