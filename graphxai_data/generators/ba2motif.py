@@ -2,7 +2,8 @@
 
 Paper, appendix "Custom BA-2Motif": House (class 0) or Cycle (class 1), one-hot degrees, and a mask
 of the five motif nodes. The base has m = 1 (a tree), which alone agrees with the paper's mean
-numbers of nodes and edges. The `colour` features and the twins belong to `ba2motif-balanced`.
+numbers of nodes and edges. `ba2motif-balanced` has a generator of its own since its version 2; the
+`colour` features and twins of version 1 remain for builds of it and for recipes of one's own.
 """
 
 from dataclasses import dataclass

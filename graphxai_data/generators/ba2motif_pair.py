@@ -118,6 +118,8 @@ class BA2MotifPairGenerator(PairGenerator):
             Rule(
                 "red-then-blue-motif",
                 "nodes of the red motif, then those of the blue one, for A and B alike",
-                lambda graphs: 2 * one_colour_motifs(graphs, (0,)) + one_colour_motifs(graphs, (1,)),
+                lambda graphs: (
+                    2 * one_colour_motifs(graphs, (0,)) + one_colour_motifs(graphs, (1,))
+                ),
             ),
         )

@@ -13,7 +13,7 @@ from graphxai_data.graphs.record import GraphRecord
 
 
 class BA2MotifPairProver(Prover):
-    """Searches for the red (colour 0) and the blue motif (colour 1) of one graph after the other."""
+    """Searches for the red motif (colour 0) and the blue one (colour 1) of every graph."""
 
     def __init__(self, params: Any, sources: Sources | None = None) -> None:
         self._params = params

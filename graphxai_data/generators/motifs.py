@@ -62,7 +62,8 @@ def is_connected(columns: Columns) -> npt.NDArray[np.bool_]:
     nodes, owner = len(columns["x"]), graph_of_rows(columns["node_ptr"])
     component = components(global_edges(columns), nodes)
     first = np.unique(np.stack([owner, component]), axis=1)[0]
-    return np.bincount(first, minlength=len(columns["y"])) == 1
+    parts: Ints = np.bincount(first, minlength=len(columns["y"]))
+    return parts == 1
 
 
 def components(edges: Ints, nodes: int) -> Ints:
@@ -72,9 +73,7 @@ def components(edges: Ints, nodes: int) -> Ints:
     return component
 
 
-def recognised_motifs(
-    names: Sequence[str], columns: Columns, mask: npt.NDArray[np.bool_]
-) -> Ints:
+def recognised_motifs(names: Sequence[str], columns: Columns, mask: npt.NDArray[np.bool_]) -> Ints:
     """Return which motif [g] the five nodes of `mask` [N] form, in whatever order, or -1."""
     source, target = global_edges(columns)
     marked = mask[source] & mask[target]

@@ -40,7 +40,8 @@ def bridged_motifs(graph: "nx.Graph[int]", names: Sequence[str]) -> Iterator[Mot
     rest.remove_edges_from(list(nx.bridges(graph)))
     for nodes in nx.connected_components(rest):
         colours = {graph.nodes[node]["colour"] for node in nodes}
-        if len(nodes) != 5 or len(colours) != 1 or len(list(nx.edge_boundary(graph, nodes))) != 1:
+        crossing = [edge for edge in graph.edges if (edge[0] in nodes) != (edge[1] in nodes)]
+        if (len(nodes), len(colours), len(crossing)) != (5, 1, 1):
             continue
         inside = graph.subgraph(nodes)
         for shape, name in enumerate(names):

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -51,7 +53,5 @@ def test_the_rule_of_a_pair_finds_the_red_motif_whichever_counts(
     (rule,) = recipe.generator_object.rules()
     assert not rule.is_definition
     scores, mask, ptr = rule.score(_union(columns)), columns["node_mask"], columns["node_ptr"]
-    values = [
-        jaccard_at_k(scores[i:j], mask[i:j]) for i, j in zip(ptr[:-1], ptr[1:], strict=True)
-    ]
+    values = [jaccard_at_k(scores[i:j], mask[i:j]) for i, j in pairwise(ptr)]
     assert np.mean(values) == expected

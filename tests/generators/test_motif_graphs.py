@@ -58,5 +58,7 @@ def test_a_layout_without_room_is_refused() -> None:
         Layout(6, 3, 2, 4, 9).check()
     with pytest.raises(InputError, match="colour_nodes_min: expected at least 9, so that 1 motifs"):
         Layout(1, 1, 2, 8, 9).check()
-    with pytest.raises(InputError, match="colour_nodes_max: expected at least colour_nodes_min = 9"):
+    with pytest.raises(
+        InputError, match="colour_nodes_max: expected at least colour_nodes_min = 9"
+    ):
         Layout(6, 3, 2, 9, 8).check()
