@@ -63,7 +63,7 @@ def is_connected(columns: Columns) -> npt.NDArray[np.bool_]:
     component = components(global_edges(columns), nodes)
     first = np.unique(np.stack([owner, component]), axis=1)[0]
     parts: Ints = np.bincount(first, minlength=len(columns["y"]))
-    return parts == 1
+    return np.asarray(parts == 1)
 
 
 def components(edges: Ints, nodes: int) -> Ints:

@@ -37,7 +37,8 @@ def coloured_graph(record: GraphRecord) -> "nx.Graph[int]":
 def bridged_motifs(graph: "nx.Graph[int]", names: Sequence[str]) -> Iterator[Motif]:
     """Yield the motifs: what one bridge cuts off, if it has their shape and one colour."""
     rest = graph.copy()
-    rest.remove_edges_from(list(nx.bridges(graph)))
+    bridges: Any = list(nx.bridges(graph))  # networkx types edges as nodes
+    rest.remove_edges_from(bridges)
     for nodes in nx.connected_components(rest):
         colours = {graph.nodes[node]["colour"] for node in nodes}
         crossing = [edge for edge in graph.edges if (edge[0] in nodes) != (edge[1] in nodes)]
