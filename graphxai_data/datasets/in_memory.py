@@ -202,7 +202,10 @@ class _NamedDataset(GraphXAIDataset):
 class BA2Motif(_NamedDataset):
     """BA-2Motif: a House or a five-cycle on a Barabási–Albert graph.
 
-    Variant "balanced": degrees are no shortcut. Other arguments as for `GraphXAIDataset`.
+    Variants: "balanced" (three coloured motifs, of which one counts; degrees are no shortcut),
+    "pair-a", "pair-b" and "pair-both" (a red and a blue motif, of which one or both count). Graphs
+    of the pair have `cause` [n], 1 for the red and 2 for the blue motif, and `cause_y` [1, 2], the
+    classes of both. Other arguments as for `GraphXAIDataset`.
     """
 
     _recipe = "ba2motif"

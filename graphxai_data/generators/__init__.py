@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # listing datasets needs no NumPy
 # The class of each shipped generator, imported on demand: some need heavy libraries.
 GENERATORS = {
     "ba2motif": "BA2MotifGenerator",
+    "ba2motif_balanced": "BalancedBA2MotifGenerator",
+    "ba2motif_pair": "BA2MotifPairGenerator",
     "dihalo": "DiHaloGenerator",
     "mnist75sp": "MNIST75spGenerator",
     "molhiv": "MolHIVGenerator",

@@ -2,35 +2,34 @@
 
 Paper, appendix "Custom BA-2Motif": House (class 0) or Cycle (class 1), one-hot degrees, and a mask
 of the five motif nodes. The base has m = 1 (a tree), which alone agrees with the paper's mean
-numbers of nodes and edges. The `colour` features and the twins belong to `ba2motif-balanced`.
+numbers of nodes and edges. `ba2motif-balanced` has a generator of its own since its version 2; the
+`colour` features and twins of version 1 remain for builds of it and for recipes of one's own.
 """
 
 from dataclasses import dataclass
-from itertools import permutations
-from math import ceil, prod
+from math import ceil
 from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import BaseParams, Generator, Prover, Sources
-from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, pointers
+from graphxai_data.generators.motifs import (
+    MOTIF_NODES,
+    MOTIFS,
+    both_directions_sorted,
+    is_connected,
+    motif_edges,
+    recognised_motifs,
+    words_of_groups,
+)
+from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.schema import Feature, Schema
-from graphxai_data.seeds import Words, below, rng_for, uniform
+from graphxai_data.seeds import Words, below, uniform
 
-# Nodes are numbered by falling degree, so that a node of one motif and the node of the same number
-# of its counterfactual twin have the same degree (House and K2,3: 3, 3, 2, 2, 2).
-MOTIFS: dict[str, tuple[tuple[int, int], ...]] = {
-    "house": ((0, 1), (0, 2), (1, 2), (0, 3), (1, 4), (3, 4)),
-    "cycle": ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0)),
-    "k23": ((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)),
-}
-MOTIF_NODES = 5
 _LAST = np.uint64(2**64 - 1)
 
 
@@ -134,7 +133,7 @@ class BA2MotifGenerator(Generator):
         )
         owner = np.nonzero(present)[0]
         u, v = node_of_slot[owner, source[present]], node_of_slot[owner, target[present]]
-        edge_owner, edge_index = _both_directions_sorted(owner, u, v, slots)
+        edge_owner, edge_index = both_directions_sorted(owner, u, v, slots)
 
         nodes = occupied.sum(axis=1)
         is_node = np.arange(slots) < nodes[:, None]
@@ -163,15 +162,9 @@ class BA2MotifGenerator(Generator):
         mask = columns["node_mask"].astype(bool)
         label = columns["y"].astype(np.int64)
         x = columns["x"].astype(np.int64)
-        graphs = len(label)
-        owner = graph_of_rows(columns["node_ptr"])
         source, target = global_edges(columns)
 
-        adjacency = coo_array((np.ones(len(source), np.int8), (source, target)), (len(x), len(x)))
-        _, component = connected_components(adjacency, directed=False)
-        components = np.unique(np.stack([owner, component]), axis=1)[0]
-        findings.require(np.bincount(components, minlength=graphs) == 1, "not connected")
-
+        findings.require(is_connected(columns), "not connected")
         five = findings.nodes(mask) == MOTIF_NODES
         findings.require(five, f"the rationale does not have {MOTIF_NODES} nodes")
         if findings.problems:
@@ -191,7 +184,7 @@ class BA2MotifGenerator(Generator):
             "not exactly one bridge from motif to base",
         )
 
-        motif = _recognise_motifs(params, columns)
+        motif = recognised_motifs(params.motifs, columns, mask)
         findings.require(motif >= 0, f"the rationale is neither {' nor '.join(params.motifs)}")
         if params.features == "degree":
             wrong = x != np.bincount(source, minlength=len(x))
@@ -230,14 +223,8 @@ def _words_of_groups(params: BA2MotifGenerator.Params, group: Ints, seed: int) -
         "colour": (base_max,),
         "order": (params.group_size, base_max + MOTIF_NODES),
     }
-    ends = np.cumsum([prod(shape) for shape in shapes.values()])
-    groups, row = np.unique(group, return_inverse=True)
-    streams = [rng_for(seed, "ba2motif", g).words(ends[-1]) for g in groups.tolist()]
-    parts = np.split(np.stack(streams)[row], ends[:-1], axis=1)
-    return {
-        name: part.reshape(len(group), *shape)
-        for (name, shape), part in zip(shapes.items(), parts, strict=True)
-    }
+    words, position = words_of_groups(shapes, group, seed, "ba2motif")
+    return {name: part[position] for name, part in words.items()}
 
 
 def _base_sizes(params: BA2MotifGenerator.Params, words: Words) -> Ints:
@@ -276,10 +263,7 @@ def _edges(
 ) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
     """Return the slots [g, E] of both ends of every possible edge, and which edges exist."""
     graphs, base_max = parent.shape
-    most = max(len(MOTIFS[name]) for name in params.motifs)
-    # A motif with fewer edges than the other is filled up with loops, which do not exist.
-    ends = np.array([[*MOTIFS[n], *[(0, 0)] * (most - len(MOTIFS[n]))] for n in params.motifs])
-    has = ends[:, :, 0] != ends[:, :, 1]
+    ends, has = motif_edges(params.motifs)
     children = np.broadcast_to(np.arange(1, base_max), (graphs, base_max - 1))
     bridge_base = below(bridge[:, 0], base_nodes)[:, None]
     bridge_motif = base_max + below(bridge[:, 1], MOTIF_NODES)[:, None]
@@ -289,31 +273,3 @@ def _edges(
         [occupied[:, 1:base_max], np.ones((graphs, 1), bool), has[motif]], axis=1
     )
     return source, target, present
-
-
-def _both_directions_sorted(owner: Ints, u: Ints, v: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return graph [m] and ends [2, m] of edges in both directions, sorted by graph and ends."""
-    code = np.concatenate([(owner * nodes + u) * nodes + v, (owner * nodes + v) * nodes + u])
-    code.sort()
-    rest, target = np.divmod(code, nodes)
-    sorted_owner, source = np.divmod(rest, nodes)
-    return sorted_owner, np.stack([source, target])
-
-
-def _recognise_motifs(params: BA2MotifGenerator.Params, columns: Columns) -> Ints:
-    """Return which motif [g] the five marked nodes form, in whatever order, or -1."""
-    mask = columns["node_mask"].astype(bool)
-    source, target = global_edges(columns)
-    marked = mask[source] & mask[target]
-    # The marked nodes of every graph are numbered 0 to 4. One bit per pair makes a code per graph.
-    rank = (np.cumsum(mask) - 1) % MOTIF_NODES
-    bit = MOTIF_NODES * rank[source[marked]] + rank[target[marked]]
-    owner = graph_of_rows(columns["edge_ptr"])[marked]
-    code = np.bincount(owner, weights=2.0**bit, minlength=len(columns["y"]))
-    orders = np.array(list(permutations(range(MOTIF_NODES))))
-    motif = np.full(len(code), -1, np.int64)
-    for position, name in enumerate(params.motifs):
-        u, v = np.array([*MOTIFS[name], *(edge[::-1] for edge in MOTIFS[name])]).T
-        codes = (2.0 ** (MOTIF_NODES * orders[:, u] + orders[:, v])).sum(axis=1)
-        motif[np.isin(code, codes)] = position
-    return motif

@@ -1,19 +1,13 @@
 """Proof of BA-2Motif labels and masks by networkx, without any code of the generator."""
 
-from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from graphxai_data.generators.base import Prover, Sources
+from graphxai_data.generators.motifs_proof import MOTIFS_OF_NETWORKX
 from graphxai_data.graphs.record import GraphRecord
-
-_MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
-    "house": nx.house_graph,
-    "cycle": lambda: nx.cycle_graph(5),
-    "k23": lambda: nx.complete_bipartite_graph(2, 3),
-}
 
 
 class BA2MotifProver(Prover):
@@ -37,7 +31,7 @@ class BA2MotifProver(Prover):
         marked = {tuple(sorted(e)) for e in record.edge_index[:, record.edge_mask].T.tolist()}
         if marked != {tuple(sorted(e)) for e in inside.edges}:
             problems.append("edge_mask is not the set of edges inside the motif")
-        matches = [nx.is_isomorphic(inside, _MOTIFS_OF_NETWORKX[n]()) for n in self._params.motifs]
+        matches = [nx.is_isomorphic(inside, MOTIFS_OF_NETWORKX[n]()) for n in self._params.motifs]
         motif_colours = {int(record.x[node].argmax()) for node in motif_nodes}
         flip = motif_colours == {1} if self._params.features == "colour" else False
         if sum(matches) != 1 or matches.index(True) ^ flip != record.y:

@@ -106,7 +106,7 @@ def test_twins_are_in_the_same_split(motif_root: Path) -> None:
         set(BA2Motif(motif_root, split=s, variant="balanced")._data.group.tolist())
         for s in ("train", "valid", "test")
     ]
-    assert len(set.union(*groups)) == sum(map(len, groups)) == 500
+    assert len(set.union(*groups)) == sum(map(len, groups)) == 400
 
 
 def test_the_ground_truth_is_an_explanation_that_pyg_accepts(dataset: BA2Motif) -> None:

@@ -17,11 +17,30 @@ from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
 
-RECIPES = ["ba2motif", "ba2motif-balanced"]
+# Colours and twins, as recipes of one's own may have them.
+COLOURED = Recipe.from_dict(
+    Recipe.load("ba2motif").to_dict()
+    | {
+        "name": "coloured",
+        "params": {
+            "graphs": 2000,
+            "motifs": ["house", "k23"],
+            "base_nodes_mean": 18.7,
+            "base_nodes_min": 10,
+            "features": "colour",
+            "twins": True,
+        },
+    }
+)
+RECIPES = ["ba2motif", "coloured"]
+
+
+def _recipe(name: str) -> Recipe:
+    return COLOURED if name == "coloured" else Recipe.load(name)
 
 
 def _records(name: str, graphs: int, seed: int = 0) -> list[GraphRecord]:
-    recipe = Recipe.load(name)
+    recipe = _recipe(name)
     columns = recipe.generator_object.generate(make_plan(recipe, seed, graphs), seed)
     return [unpack(columns, recipe.schema, i) for i in range(graphs)]
 
@@ -60,7 +79,7 @@ def test_networkx_confirms_every_graph(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_check_and_proof_find_no_problems(name: str) -> None:
-    recipe = Recipe.load(name)
+    recipe = _recipe(name)
     columns = recipe.generator_object.generate(make_plan(recipe, 3, 60), 3)
     assert check_columns(columns, recipe.schema) == []
     assert recipe.generator_object.check(columns) == []
@@ -74,7 +93,7 @@ def test_check_and_proof_find_no_problems(name: str) -> None:
 def test_a_graph_does_not_depend_on_which_others_are_drawn(
     name: str, first: int, count: int
 ) -> None:
-    recipe = Recipe.load(name)
+    recipe = _recipe(name)
     plan = make_plan(recipe, 0, 100)
     schema = recipe.schema
     whole = recipe.generator_object.generate(plan, 0)
@@ -144,7 +163,7 @@ def test_the_papers_set_has_its_shortcut() -> None:
 
 
 def _twins() -> list[list[GraphRecord]]:
-    records = _records("ba2motif-balanced", 400)
+    records = _records("coloured", 400)
     return [records[i : i + 4] for i in range(0, 400, 4)]
 
 
@@ -216,13 +235,13 @@ def test_the_proof_notices_a_wrong_label_mask_or_feature() -> None:
     ("name", "array", "sentence"),
     [
         ("ba2motif", "y", "the label is not the motif's"),
-        ("ba2motif-balanced", "y", "the label is not motif XOR colour"),
+        ("coloured", "y", "the label is not motif XOR colour"),
         ("ba2motif", "x", "a feature is not its degree"),
-        ("ba2motif-balanced", "x", "the motif is not of one colour"),
+        ("coloured", "x", "the motif is not of one colour"),
     ],
 )
 def test_check_notices_every_wrong_label_and_feature(name: str, array: str, sentence: str) -> None:
-    recipe = Recipe.load(name)
+    recipe = _recipe(name)
     columns = recipe.generator_object.generate(make_plan(recipe, 0, 8), 0)
     changed = columns[array].copy()
     place = 5 if array == "y" else int(np.flatnonzero(columns["node_mask"])[25])

@@ -24,6 +24,9 @@ from tests.testing import wrong
     ("name", "options"),
     [
         ("ba2motif", {}),
+        ("ba2motif_balanced", {"recipe": "ba2motif-balanced"}),
+        ("ba2motif_pair", {"recipe": "ba2motif-pair-a"}),
+        ("ba2motif_pair", {"recipe": "ba2motif-pair-both"}),
         ("dihalo", {}),
         ("pattern", {"graphs": 210}),  # each of the hundred patterns at least twice
         ("mnist75sp", {"recipe": "mnist75sp-r23", "graphs": 30}),
