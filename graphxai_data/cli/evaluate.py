@@ -48,9 +48,9 @@ _COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_
     "explainers",
     multiple=True,
     default=("all",),
-    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows; floors "
-    "for all rules that look at no model, or one by its name in floors.json; or the name of a "
-    "plug-in, which 'all' leaves out. Can be repeated.",
+    help=f"A row of the table: {EXPLAINER_NAMES}; gnn-explainer or gsat for all of their rows; "
+    "floors for all rules that look at no model, or one by its name in floors.json; or the name "
+    "of a plug-in, which 'all' leaves out. Can be repeated.",
 )
 @click.option(
     "--metric",

@@ -18,13 +18,13 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import check_seeds, plan_rows, sort_key
 from graphxai_data.evaluation.evaluate import Row
-from graphxai_data.evaluation.floors import floor_scores
+from graphxai_data.evaluation.floors import floor_scores, strongest_floors
 from graphxai_data.evaluation.interventions import Interventions
 from graphxai_data.evaluation.pairs import HALVES, Pair, PairTruth
 from graphxai_data.evaluation.saved_rows import SavedRows, without_nan
 from graphxai_data.evaluation.score_sources import variant_scores
 from graphxai_data.evaluation.study import group_by_run
-from graphxai_data.explain.variants import Variant
+from graphxai_data.explain.variants import Variant, select_variants
 from graphxai_data.metrics import Floats, mean_and_deviation
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import Card
@@ -109,13 +109,14 @@ def compare_pair(
     study = _PairStudy(pair, Path(out), configuration, dict(changes or {}), split, device, force)
     seeds = check_seeds(seeds)
     plan, floor = plan_rows(pair.a, models, explainers, configuration, changes)
-    if pair.both is not None:  # the strongest floors of each build
+    if "all" in explainers:  # the strongest floors of each build
+        builds = [build for build in (pair.b, pair.both) if build is not None]
+        strongest = [name for build in builds for name in strongest_floors(build)]
         floor += [
-            v for v in plan_rows(pair.both, (), explainers, configuration, changes)[1]
-            if v not in floor
-        ]  # fmt: skip
+            v for v in select_variants("all", None, strongest) if v.is_floor and v not in floor
+        ]
     tasks = [(half, model, seed) for half in HALVES for model in plan for seed in seeds]
-    rows: list[Row] = []
+    measured: list[Row] = []
     about: list[Row] = []
     for i, (half, model, seed) in enumerate(tasks):
 
@@ -123,16 +124,16 @@ def compare_pair(
             progress(i, len(tasks), what)
 
         own, facts = study.run(half, model, seed, plan[model], report)
-        rows += own
+        measured += own
         about.append(facts)
     for seed in seeds:
-        rows += study.floors(floor, seed)
-    builds = {"a": pair.a, "b": pair.b} | ({"both": pair.both} if pair.both else {})
+        measured += study.floors(floor, seed)
+    named = {"a": pair.a, "b": pair.b} | ({"both": pair.both} if pair.both else {})
     return PairComparison(
-        {half: build.name for half, build in builds.items()},
-        {half: build.manifest.content_sha256 for half, build in builds.items()},
-        {half: study.truths[half].bound for half in builds if half != "b"},
-        sorted(rows, key=lambda row: (sort_key(row), row["half"])),
+        {half: build.name for half, build in named.items()},
+        {half: build.manifest.content_sha256 for half, build in named.items()},
+        {half: study.truths[half].bound for half in named if half != "b"},
+        sorted(measured, key=lambda row: (sort_key(row), row["half"])),
         about,
     )
 

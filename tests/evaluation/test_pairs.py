@@ -136,7 +136,7 @@ def test_interventions_change_one_cause_and_measure_models(pair: Pair, root: Pat
     shares = drawn.measure(Cheat(colour_a))
     assert shares["moves"] > 0.8
     assert shares["stays"] == 1
-    blind = drawn.measure(torch.nn.Sequential(_Constant()))
+    blind = drawn.measure(_Constant())
     assert (blind["moves"], blind["stays"], blind["agrees"]) == (0, 1, 0)
 
 
