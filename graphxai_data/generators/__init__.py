@@ -24,6 +24,7 @@ GENERATORS = {
     "ba2motif": "BA2MotifGenerator",
     "dihalo": "DiHaloGenerator",
     "mnist75sp": "MNIST75spGenerator",
+    "mnist75sp_pair": "MNIST75spPairGenerator",
     "molhiv": "MolHIVGenerator",
     "nci1": "NCI1Generator",
     "pattern": "PatternGenerator",

@@ -46,7 +46,7 @@ class Regions:
         self.counts = counts
         self._ptr = pointers(counts)
         self._owner = self._ptr[:-1, None] + segments.reshape(len(segments), -1)
-        width = segments.shape[2]
+        self._width = width = segments.shape[2]
         place = np.arange(SIDE * width)
         self.size = self._sum(np.ones(len(place)))
         self._sums = np.stack([self._sum(place % width), self._sum(place // width)])
@@ -58,6 +58,16 @@ class Regions:
     def centre(self) -> Floats:
         """Mean column and row [N, 2] of each superpixel; an image has side 1."""
         return (self._sums / (SIDE * self.size)).T
+
+    @property
+    def columns_between(self) -> tuple[Ints, Ints]:
+        """First and last column [N] of the pixels of each superpixel."""
+        column = np.broadcast_to(np.arange(self._width), (SIDE, self._width)).ravel()
+        first, last = np.full(len(self.size), self._width), np.full(len(self.size), -1)
+        pixels = np.broadcast_to(column, self._owner.shape).ravel()
+        np.minimum.at(first, self._owner.ravel(), pixels)
+        np.maximum.at(last, self._owner.ravel(), pixels)
+        return first, last
 
     def intensity(self, images: Bytes) -> Floats:
         """Return the mean [N] of the pixels of each superpixel, from 0 to 1."""
