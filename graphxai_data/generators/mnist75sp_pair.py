@@ -15,6 +15,7 @@ import numpy.typing as npt
 from graphxai_data.errors import InputError
 from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import Planned, Prover, Rejected, Rule, Sources
+from graphxai_data.generators.digit_partners import donors, partners
 from graphxai_data.generators.mnist_images import (
     CLASSES,
     IDX_FILES,
@@ -36,9 +37,9 @@ from graphxai_data.generators.superpixel_graphs import (
 )
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.invariants import Findings
-from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord, Plan
+from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.schema import Column, Feature, Schema
-from graphxai_data.seeds import Draws, below, rng_for
+from graphxai_data.seeds import Draws, rng_for
 
 # What a graph is made from: pixels and digits of the left and of the right image.
 _TWO_IMAGES = np.dtype([("pixels", "u1", (2, SIDE, SIDE)), ("label", "u1", (2,))])
@@ -112,7 +113,7 @@ class MNIST75spPairGenerator(PairGenerator):
         kind = split.astype(np.int64)
         if self.params.cause == "both":
             kind = kind * CLASSES + label
-        right = _partners(kind, draws)
+        right = partners(kind, draws)
         group = image_id * _IDS + image_id[right]
         return self._label(np.stack([label, label[right]])), group, split
 
@@ -141,7 +142,7 @@ class MNIST75spPairGenerator(PairGenerator):
         raw, ids = _raw(plan).copy(), _image_ids(plan.group)
         stream = f"{self.name}/intervene/{changed}"
         words = np.array([rng_for(seed, stream, i).words(1)[0] for i in plan.index.tolist()])
-        donor = _donors(plan.split, raw["label"][:, side].astype(np.int64), words, side)
+        donor = donors(plan.split, raw["label"][:, side].astype(np.int64), words, side)
         for values in (raw["pixels"], raw["label"], ids):
             values[:, side] = values[donor, side]
         return self.generate(replace(plan, raw=raw, group=ids[:, 0] * _IDS + ids[:, 1]), seed)
@@ -228,21 +229,6 @@ def _side_by_side(images: Bytes) -> Bytes:
     return np.concatenate([images[:, 0], images[:, 1]], axis=2)
 
 
-def _partners(kind: Ints, draws: Draws) -> Ints:
-    """Return [g] for each image another one of its kind, and each of them once.
-
-    The images of a kind stand in a random circle, and the partner is the next one: so none is its
-    own, unless it is the only one.
-    """
-    order = np.lexsort([draws.permutation(len(kind)), kind])
-    ends = pointers(np.unique(kind, return_counts=True)[1])
-    following = np.arange(1, len(kind) + 1)
-    following[ends[1:] - 1] = ends[:-1]
-    partner = np.empty(len(kind), np.int64)
-    partner[order] = order[following]
-    return partner
-
-
 def _shuffled(
     labels: Bytes, counts: Ints, index: Ints, seed: int, most: int
 ) -> tuple[Bytes, npt.NDArray[np.bool_]]:
@@ -260,24 +246,3 @@ def _shuffled(
         segments[i] = node_of_label[labels[i]]
         on_right.append(order >= left)
     return segments, np.concatenate([np.empty(0, bool), *on_right])
-
-
-def _donors(
-    split: npt.NDArray[np.uint8], label: Ints, words: npt.NDArray[np.uint64], side: int
-) -> Ints:
-    """Return [g] a random graph of the same split with another digit on this side."""
-    donor = np.empty(len(label), np.int64)
-    for part in np.unique(split):
-        rows = np.flatnonzero(split == part)
-        rows = rows[np.argsort(label[rows], kind="stable")]
-        # Graphs of one digit follow each other: a draw skips them.
-        first, last = (np.searchsorted(label[rows], label[rows], s) for s in ("left", "right"))
-        others = len(rows) - (last - first)
-        if not others.all():
-            raise InputError(
-                f"intervene: no other digit on the {('left', 'right')[side]} of the {len(rows)} "
-                f"{SPLIT_NAMES[part]} graphs to take the place of one; give more graphs"
-            )
-        drawn = below(words[rows], others)
-        donor[rows] = rows[np.where(drawn < first, drawn, drawn + last - first)]
-    return donor
