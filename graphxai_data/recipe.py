@@ -197,7 +197,8 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data; `from_dict` reverses this."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        for table in ("rings", "splits"):
+        # Keys without a value are left out: a new optional key keeps the digests of recipes.
+        for table in ("params", "rings", "splits"):
             plain[table] = {k: v for k, v in plain[table].items() if v is not None}
         return plain
 

@@ -37,6 +37,11 @@ class Draws:
     def __init__(self, bits: np.random.PCG64) -> None:
         self._bits = bits
 
+    @property
+    def seed(self) -> int:
+        """The seed of the stream, for other streams of the same build."""
+        return int(self._bits.seed_seq.entropy)  # type: ignore[attr-defined]
+
     def words(self, count: int) -> Words:
         """Return the next raw words [count]."""
         return self._bits.random_raw(count)

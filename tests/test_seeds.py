@@ -40,6 +40,13 @@ def test_different_keys_give_different_streams(one: tuple, other: tuple) -> None
     assert same_words == (one == other)
 
 
+@pytest.mark.parametrize("seed", [0, 7, MAX_SEED])
+def test_draws_know_their_seed(seed: int) -> None:
+    draws = rng_for(seed, "test", 3)
+    draws.words(5)
+    assert draws.seed == seed
+
+
 def test_a_trailing_zero_makes_another_stream() -> None:
     # SeedSequence([s, t]) and SeedSequence([s, t, 0]) are the same; spawn keys are not.
     assert rng_for(1, "a", 5, 0).words(1) != rng_for(1, "a", 5, 1).words(1)

@@ -4,9 +4,10 @@
     python data/sources/make_mnist_26k.py package/data
 
 The first 25,000 training and the first 1,000 test images of MNIST (LeCun, Cortes and Burges) in the
-order in which builds take them. That order is random but fixed, and any first n images have the
-digits in proportion. So a build from all of MNIST gives the same graphs. The archive holds IDX
-files like the original ones, and the number of each image in MNIST.
+order in which builds of seed 0 take them. That order is random but fixed, and any first n images
+have the digits in proportion. So a build of seed 0 from all of MNIST gives the same graphs; other
+seeds draw another order. The archive holds IDX files like the original ones, and the number of each
+image in MNIST.
 """
 
 import argparse

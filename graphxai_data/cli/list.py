@@ -9,6 +9,8 @@ import click
 from graphxai_data.cli.console import json_option, print_table
 from graphxai_data.errors import InputError, finite_number, whole_number
 
+_SPLITS = ("train", "valid", "test")
+
 
 @click.command(name="list")
 @json_option
@@ -57,7 +59,7 @@ def _row(name: str, path: Path, package: str) -> dict[str, Any]:
         return {
             "name": name,
             "graphs": whole_number("graphs", table["params"]["graphs"], 1, 10**9),
-            "splits": {name: _share(share) for name, share in table["splits"].items()},
+            "splits": {split: _share(table["splits"][split]) for split in _SPLITS},
             "summary": str(table.get("summary", "")),
             "generator": str(table["generator"]),
             "package": package,

@@ -1,8 +1,8 @@
-"""Pictures of superpixel graphs: image, superpixels, graph and rationale of each digit."""
+"""Pictures of superpixel graphs: image, superpixels, graph and rationale of each."""
 
 import base64
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,35 +10,55 @@ from PIL import Image
 
 from graphxai_data.graphs.record import GraphRecord
 
-_SCALE, _GAP, _MARGIN = 4, 10, 92
+_SCALE, _GAP, _MARGIN, _LINE = 4, 10, 92, 24
 _BORDER, _RATIONALE = (70, 120, 190), (250, 191, 89)
 
 Pixels = npt.NDArray[np.uint8]
 
 
-def digit_gallery(records: Sequence[GraphRecord], images: Mapping[int, Pixels]) -> str:
-    """Return an SVG with one column per graph; `images` has the pixels by the image's id."""
-    columns = [_column(record, images[int(record.meta["image_id"])]) for record in records]
-    side = _SCALE * len(images[int(records[0].meta["image_id"])])
-    step = side + _GAP
-    width, height = _MARGIN + len(columns) * step, len(columns[0]) * step + 24
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" font-family="sans-serif" font-size="14">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
+def digit_gallery(records: Sequence[GraphRecord], pictures: Pixels) -> str:
+    """Return an SVG with a column per graph, or with a row per graph where pictures are wide.
+
+    `pictures` [k, h, w] are what the graphs were made from.
+    """
+    panels = [_panels(record, picture) for record, picture in zip(records, pictures, strict=True)]
+    names, labels = list(panels[0]), [str(record.y) for record in records]
+    high, wide = (_SCALE * length for length in pictures.shape[1:])
+    across, down = wide + _GAP, high + _GAP
+    cells = [
+        (i, j, panel) for i, column in enumerate(panels) for j, panel in enumerate(column.values())
     ]
-    for i, name in enumerate(columns[0]):
-        parts.append(f'<text x="4" y="{i * step + side // 2 + 5}">{name}</text>')
-    for j, (record, column) in enumerate(zip(records, columns, strict=True)):
-        left = _MARGIN + j * step
-        for i, picture in enumerate(column.values()):
-            parts.append(f'<g transform="translate({left},{i * step})">{picture}</g>')
-        middle = f'x="{left + side // 2}" y="{height - 8}" text-anchor="middle"'
-        parts.append(f"<text {middle}>{record.y}</text>")
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    if wide == high:
+        left, top = _MARGIN, 0
+        width, height = left + len(records) * across, len(names) * down + _LINE
+        texts = [_text(4, j * down + high // 2 + 5, name) for j, name in enumerate(names)]
+        middle = left + wide // 2
+        under = [_text(middle + i * across, height - 8, y, "middle") for i, y in enumerate(labels)]
+    else:
+        left, top = _LINE, _LINE
+        width, height = left + len(names) * across, top + len(records) * down
+        middle = left + wide // 2
+        texts = [_text(middle + j * across, 16, name, "middle") for j, name in enumerate(names)]
+        under = [_text(4, top + i * down + high // 2 + 5, y) for i, y in enumerate(labels)]
+        cells = [(j, i, panel) for i, j, panel in cells]
+    shown = [
+        f'<g transform="translate({left + column * across},{top + row * down})">{panel}</g>'
+        for column, row, panel in cells
+    ]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" font-family="sans-serif" font-size="14">\n'
+        f'<rect width="{width}" height="{height}" fill="white"/>'
+    )
+    return "\n".join([head, *texts, *shown, *under, "</svg>"]) + "\n"
 
 
-def _column(record: GraphRecord, image: Pixels) -> dict[str, str]:
+def _text(x: int, y: int, text: str, anchor: str = "") -> str:
+    anchored = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text x="{x}" y="{y}"{anchored}>{text}</text>'
+
+
+def _panels(record: GraphRecord, image: Pixels) -> dict[str, str]:
     """Return the SVG of each picture of a graph, by its name."""
     segments = record.meta["segments"]
     counts = np.bincount(segments.ravel())
@@ -54,15 +74,16 @@ def _column(record: GraphRecord, image: Pixels) -> dict[str, str]:
     return {
         "image": _embedded(grey),
         "superpixels": _embedded(superpixels),
-        "graph": _graph(record, shade, len(large)),
+        "graph": _graph(record, shade, *large.shape),
         "rationale": _embedded(rationale),
     }
 
 
-def _graph(record: GraphRecord, shade: Pixels, side: int) -> str:
+def _graph(record: GraphRecord, shade: Pixels, height: int, width: int) -> str:
     """Return nodes at their centres, as bright as their superpixels; the rationale is ringed."""
-    # The number of a pixel is its left edge: its middle lies half a pixel further.
-    places = record.meta["pos"].astype(float) * side + _SCALE / 2
+    # Positions are in sides of an image, which is as wide as it is high. The number of a pixel is
+    # its left edge: its middle lies half a pixel further.
+    places = record.meta["pos"].astype(float) * height + _SCALE / 2
     lines = "".join(
         f"M{places[i, 0]:.1f} {places[i, 1]:.1f}L{places[j, 0]:.1f} {places[j, 1]:.1f}"
         for i, j in record.edge_index.T.tolist()
@@ -73,7 +94,7 @@ def _graph(record: GraphRecord, shade: Pixels, side: int) -> str:
         f'stroke="{"#d9822b" if marked else "#777"}" stroke-width="{1.5 if marked else 0.6}"/>'
         for (x, y), s, marked in zip(places.tolist(), shade, record.rationale, strict=True)
     )
-    frame = f'<rect width="{side}" height="{side}" fill="#f4f4f4"/>'
+    frame = f'<rect width="{width}" height="{height}" fill="#f4f4f4"/>'
     return f'{frame}<path d="{lines}" stroke="#999" stroke-width="0.8" fill="none"/>{dots}'
 
 

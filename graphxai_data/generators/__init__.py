@@ -26,6 +26,7 @@ GENERATORS = {
     "ba2motif_pair": "BA2MotifPairGenerator",
     "dihalo": "DiHaloGenerator",
     "mnist75sp": "MNIST75spGenerator",
+    "mnist75sp_pair": "MNIST75spPairGenerator",
     "molhiv": "MolHIVGenerator",
     "nci1": "NCI1Generator",
     "pattern": "PatternGenerator",

@@ -3,43 +3,47 @@
 Paper, section "Datasets" and appendix "MNIST-75sp Feature Encoding": at most 75 SLIC superpixels
 per image; their mean intensity s, 1 - s, and the position (x, y) of their centre; edges between
 near centres; the rationale is the superpixels with any ink in them.
-
-Every stored number is a quotient of sums of whole numbers, at most multiplied once, so no order of
-summation, library or machine can change a bit of it. The same holds for the distances that decide
-on edges.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from graphxai_data.errors import CheckFailedError, InputError
-from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between, Names
-from graphxai_data.generators.base import BaseParams, Generator, Planned, Prover, Rejected, Sources
-from graphxai_data.generators.mnist_images import CLASSES, IDX_FILES, SIDE, read_digits
+from graphxai_data.generators.base import (
+    BaseParams,
+    Generator,
+    Planned,
+    Prover,
+    Rejected,
+    Rule,
+    Sources,
+)
+from graphxai_data.generators.mnist_images import (
+    CLASSES,
+    IDX_FILES,
+    SIDE,
+    divide_images,
+    images_of,
+    rejected_images,
+)
 from graphxai_data.generators.regions import Bytes, Regions, Slic
+from graphxai_data.generators.superpixel_graphs import (
+    CHANNELS,
+    check_graphs,
+    differs_from_ink,
+    features,
+    intensity_rules,
+    require_rationale,
+    stored_regions,
+)
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.schema import Column, Feature, Schema
-from graphxai_data.graphs.splits import split_sizes, stratified_order
 from graphxai_data.seeds import Draws, rng_for
-
-# Features of a superpixel with mean intensity s and centre (x, y), all from 0 to 1.
-CHANNELS = {
-    "s": lambda s, x, y: s,
-    "1-s": lambda s, x, y: 1 - s,
-    "x": lambda s, x, y: x,
-    "y": lambda s, x, y: y,
-    "s*x": lambda s, x, y: s * x,
-    "s*y": lambda s, x, y: s * y,
-    "s*(1-x)": lambda s, x, y: s * (1 - x),
-    "s*(1-y)": lambda s, x, y: s * (1 - y),
-}
 
 
 class MNIST75spGenerator(Generator):
@@ -50,22 +54,39 @@ class MNIST75spGenerator(Generator):
 
     @dataclass(frozen=True)
     class Params(BaseParams):
-        """The recipe's numbers; `radius` or `neighbours` decides which centres are joined."""
+        """The recipe's numbers.
+
+        `radius` or `neighbours` decides which centres are joined, `rationale_above` or
+        `rationale_from` which superpixels are the rationale.
+        """
 
         slic: Slic
         channels: Annotated[tuple[str, ...], Names(tuple(CHANNELS))]
-        # A superpixel of the rationale has a higher mean intensity.
-        rationale_above: Annotated[float, Between(0, 1, excluded=(1,))]
+        # A superpixel of the rationale has a mean intensity above, or of at least, so much.
+        rationale_above: Annotated[float, Between(0, 1, excluded=(1,))] | None = None
+        rationale_from: Annotated[float, Between(0, 1, excluded=(0,))] | None = None
         radius: Annotated[float, Between(0, 2)] = 0.0  # joins all so near; the image has side 1
         neighbours: Annotated[int, Between(0)] = 0  # joins each to so many nearest ones
 
         def __post_init__(self) -> None:
             super().__post_init__()
+            if (self.rationale_above is None) == (self.rationale_from is None):
+                raise ValueError(
+                    "give one of rationale_above and rationale_from; "
+                    f"got {self.rationale_above} and {self.rationale_from}"
+                )
             if (self.radius > 0) == (self.neighbours > 0):
                 raise ValueError(
                     "one of radius and neighbours must be above 0, the other left out; "
                     f"got {self.radius} and {self.neighbours}"
                 )
+
+        @property
+        def bound(self) -> tuple[str, float]:
+            """Key and value of the bound on the intensity of the rationale."""
+            if self.rationale_above is not None:
+                return "rationale_above", self.rationale_above
+            return "rationale_from", self.rationale_from  # type: ignore[return-value]
 
     params: Params
 
@@ -94,45 +115,19 @@ class MNIST75spGenerator(Generator):
         """Return an SVG of graphs: image, superpixels, graph and rationale."""
         from graphxai_data.drawing.digits import digit_gallery
 
-        return digit_gallery(records, _pixels_by_id(sources["mnist"]))
+        ids = np.array([record.meta["image_id"] for record in records])
+        return digit_gallery(records, images_of(sources["mnist"], ids)[0])
 
     def plan_from_sources(
         self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
     ) -> Planned:
-        """Return class, image and split of every graph; test graphs are test images.
-
-        The images do not depend on the seed, which only divides them into training and validation.
-        """
-        train, test = read_digits(sources["mnist"])
-        sizes = split_sizes(graphs, fractions)
-        train_and_valid = sizes[0] + sizes[1]
-        for needed, usable, kind in (
-            (train_and_valid, len(train.label), "training"),
-            (sizes[2], len(test.label), "test"),
-        ):
-            if needed > usable:
-                most = int(
-                    min(len(train.label) / (1 - fractions[2]), len(test.label) / fractions[2])
-                )
-                raise InputError(
-                    f"{sources['mnist'].path}: {usable} usable {kind} images, {needed} needed for "
-                    f"{graphs} graphs; ask for {most} at most, or give a larger source (--source "
-                    "mnist=mnist downloads all of MNIST, --source mnist=DIR takes its four files)"
-                )
-        label = np.concatenate([train.label[:train_and_valid], test.label[: sizes[2]]])
-        image_id = np.concatenate([train.image_id[:train_and_valid], test.image_id[: sizes[2]]])
-        split = np.full(graphs, 2, np.uint8)
-        split[stratified_order(label[:train_and_valid], draws)] = np.repeat([0, 1], sizes[:2])
-        return label, image_id, split
+        """Return class, image and split of every graph; test graphs are test images."""
+        return divide_images(fractions, graphs, sources["mnist"], draws)
 
     def read(self, sources: Sources, group: Ints, seed: int) -> tuple[Bytes, Rejected]:
         """Return the pixels of each graph's image, and how many images were rejected and why."""
-        train, test = read_digits(sources["mnist"])
-        rejected = Counter(train.rejected) + Counter(test.rejected)
-        pixels = _pixels_by_id(sources["mnist"])
-        return np.stack([pixels[i] for i in group.tolist()]), {
-            "mnist": dict(sorted(rejected.items()))
-        }
+        pixels, _ = images_of(sources["mnist"], group, seed)
+        return pixels, {"mnist": rejected_images(sources["mnist"], seed)}
 
     def generate(self, plan: Plan, seed: int) -> Columns:
         """Return the planned graphs, made from the images in `plan.raw`."""
@@ -151,19 +146,15 @@ class MNIST75spGenerator(Generator):
         intensity = regions.intensity(images)
         x, y = regions.centre.T
         columns = regions.edges(params.radius, params.neighbours)
-        mask = intensity > params.rationale_above
+        key, bound = params.bound
+        mask = intensity >= bound if key == "rationale_from" else intensity > bound
         columns["node_ptr"] = pointers(counts)
         marked = np.add.reduceat(mask, columns["node_ptr"][:-1], dtype=np.int64)
-        for graph in np.flatnonzero((marked == 0) | (marked == counts))[:1]:
-            what = "no superpixel" if marked[graph] == 0 else "every superpixel"
-            raise CheckFailedError(
-                f"image {plan.group[graph]}: {what} is brighter than {params.rationale_above}: no "
-                "rationale; remove the image from the source, or change rationale_above"
-            )
+        require_rationale(marked, counts, plan.group, key, bound)
         source, target = global_edges(columns)
         columns |= plan.columns()
         return columns | {
-            "x": np.stack([CHANNELS[c](intensity, x, y) for c in params.channels], 1).astype("<f4"),
+            "x": features(params.channels, intensity, x, y),
             "pos": np.stack([x, y], 1).astype("<f4"),
             "node_mask": mask,
             "edge_mask": mask[source] & mask[target],
@@ -175,49 +166,24 @@ class MNIST75spGenerator(Generator):
         """Return in what nodes, centres, edges or mask differ from the stored superpixels."""
         params = self.params
         findings = Findings(columns)
-        counts: Ints = np.diff(columns["node_ptr"]).astype(np.int64)
-        segments = columns["segments"]
-        highest = segments.reshape(len(segments), -1).max(axis=1).astype(np.int64)
-        findings.require(highest < counts, "a pixel belongs to no node")
-        findings.require(counts <= params.slic.most_segments, "too many superpixels")
-        if findings.problems:
+        regions = stored_regions(columns, findings, params.slic.most_segments)
+        if regions is None:
             return findings.problems
-        regions = Regions(segments, counts)
-        findings.require(findings.nodes(regions.size == 0) == 0, "a node has no pixels")
-        if findings.problems:
-            return findings.problems
-        misplaced = (regions.centre.astype(np.float32) != columns["pos"]).any(axis=1)
-        findings.require(findings.nodes(misplaced) == 0, "pos is not the centre of the superpixel")
         findings.require(columns["image_id"] == columns["group"], "its group is not its image")
-        if "s" in params.channels:
-            intensity = columns["x"][:, params.channels.index("s")]
-            # Stored intensities are rounded: one stored as the threshold may lie on either side.
-            threshold = np.float32(params.rationale_above)
-            wrong = (intensity > threshold) != columns["node_mask"]
-            wrong &= (intensity != threshold) | (threshold == 0)
-            findings.require(
-                findings.nodes(wrong) == 0, "the rationale is not the superpixels with ink"
-            )
-        outside = np.any((columns["x"] < 0) | (columns["x"] > 1), axis=1)
-        findings.require(findings.nodes(outside) == 0, "a feature is not from 0 to 1")
-        edges = regions.edges(params.radius, params.neighbours)
-        same = np.diff(edges["edge_ptr"]) == np.diff(columns["edge_ptr"].astype(np.int64))
-        if same.all():
-            different = (edges["edge_index"] != columns["edge_index"]).any(axis=0)
-            same = findings.edges(different) == 0
-        findings.require(same, "its edges are not those between near superpixels")
+        key, bound = params.bound
+        mask, included = columns["node_mask"], key == "rationale_from"
+        wrong = differs_from_ink(columns, params.channels, mask, bound, included=included)
+        sentence = "the rationale is not the superpixels with ink"
+        findings.require(findings.nodes(wrong) == 0, sentence)
+        check_graphs(columns, findings, regions, params.radius, params.neighbours)
         return findings.problems
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Return the intensity, where it is a channel."""
+        return intensity_rules(self.params.channels, "it")
 
     def prover(self, sources: Sources) -> Prover:
         """Return the proof by independent code."""
         from graphxai_data.generators.mnist75sp_proof import MNIST75spProver
 
         return MNIST75spProver(self.params, sources)
-
-
-def _pixels_by_id(source: Source) -> dict[int, Bytes]:
-    return {
-        image_id: pixels
-        for digits in read_digits(source)
-        for image_id, pixels in zip(digits.image_id.tolist(), digits.pixels, strict=True)
-    }

@@ -3,6 +3,8 @@
 It uses no code of the generator except the reader of the image files.
 """
 
+import operator
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -79,48 +81,28 @@ class MNIST75spProver(Prover):
         if record.y != label:
             problems.append(f"labelled {record.y}, but image {image_id} is a {label}")
         segments = record.meta["segments"].astype(np.int64)
-        if not _same_regions(segments, slic_superpixels(image, self._params.slic)):
+        if not same_regions(segments, slic_superpixels(image, self._params.slic)):
             return [*problems, "its superpixels are not those that scikit-image finds"]
-        nodes = np.arange(record.num_nodes)
-        rows, columns = np.array(ndimage.center_of_mass(np.ones_like(segments), segments, nodes)).T
-        s, x, y = ndimage.mean(image / 255, segments, nodes), columns / SIDE, rows / SIDE
-        formulas = {
-            "s": s, "1-s": 1 - s, "x": x, "y": y,
-            "s*x": s * x, "s*y": s * y, "s*(1-x)": s - s * x, "s*(1-y)": s - s * y,
-        }  # fmt: skip
-        features = np.stack([formulas[channel] for channel in self._params.channels], axis=1)
+        s, x, y = measured(image, segments, record.num_nodes)
+        features = channel_values(self._params.channels, s, x, y)
         if not np.allclose(record.x, features, rtol=0, atol=1e-6):
             problems.append("a feature does not follow from the image")
         if not np.allclose(record.meta["pos"], np.stack([x, y], axis=1), rtol=0, atol=1e-6):
             problems.append("a position does not follow from the image")
-        if not np.array_equal(record.rationale, self._has_ink(image, segments, s)):
+        key, bound = self._params.bound
+        included = key == "rationale_from"
+        ink = superpixels_with_ink(image, segments, s, bound, included=included)
+        if not np.array_equal(record.rationale, ink):
             problems.append("the rationale is not the superpixels with ink")
         if set(map(tuple, record.edge_index.T.tolist())) != self._edges(segments, x, y):
             problems.append("the edges are not those between near superpixels")
         return problems
 
-    def _has_ink(self, image: Any, segments: Any, s: Any) -> npt.NDArray[np.bool_]:
-        above = np.asarray(s > self._params.rationale_above)
-        for node in np.flatnonzero(np.abs(s - self._params.rationale_above) < _DOUBT):
-            pixels = image[segments == node].tolist()
-            mean = Fraction(sum(pixels), 255 * len(pixels))
-            # The same float as a division of whole numbers, rounded once.
-            above[node] = float(mean) > self._params.rationale_above
-        return above
-
     def _edges(self, segments: npt.NDArray[np.int64], x: Any, y: Any) -> set[tuple[int, int]]:
-        positions = np.stack([x, y], axis=1)
-        distance = cdist(positions, positions)
-        np.fill_diagonal(distance, np.inf)
-        edges = set()
         if self._params.radius:
-            bound = Fraction(repr(self._params.radius)) ** 2
-            for i, j in np.argwhere(distance <= self._params.radius + _DOUBT).tolist():
-                doubtful = abs(distance[i, j] - self._params.radius) < _DOUBT
-                if not doubtful or _squared_distance(segments, i, j) <= bound:
-                    edges.add((i, j))
-            return edges
-        first = [int(np.argmax(segments.ravel() == node)) for node in range(len(positions))]
+            return pairs_within(self._params.radius, segments, x, y)
+        distance, edges = _distances(x, y), set()
+        first = [int(np.argmax(segments.ravel() == node)) for node in range(len(distance))]
         for i, row in enumerate(distance):
             farthest = np.sort(row)[: self._params.neighbours].max()
             sure = np.flatnonzero(row < farthest - _DOUBT).tolist()
@@ -129,6 +111,57 @@ class MNIST75spProver(Prover):
             for j in [*sure, *last][: self._params.neighbours]:
                 edges |= {(i, j), (j, i)}
         return edges
+
+
+def measured(image: npt.NDArray[np.uint8], segments: npt.NDArray[np.int64], nodes: int) -> Any:
+    """Return mean intensity and centre (s, x, y) [n] of each superpixel; an image has side 1."""
+    labels = np.arange(nodes)
+    rows, columns = np.array(ndimage.center_of_mass(np.ones_like(segments), segments, labels)).T
+    return ndimage.mean(image / 255, segments, labels), columns / SIDE, rows / SIDE
+
+
+def channel_values(channels: Sequence[str], s: Any, x: Any, y: Any) -> npt.NDArray[np.float64]:
+    """Return the features [n, p] of superpixels."""
+    formulas = {
+        "s": s, "1-s": 1 - s, "x": x, "y": y,
+        "s*x": s * x, "s*y": s * y, "s*(1-x)": s - s * x, "s*(1-y)": s - s * y,
+    }  # fmt: skip
+    return np.stack([formulas[channel] for channel in channels], axis=1)
+
+
+def superpixels_with_ink(
+    image: Any, segments: Any, s: Any, bound: float, *, included: bool = False
+) -> npt.NDArray[np.bool_]:
+    """Return [n] which superpixels are brighter than the bound, or at least as bright."""
+    compare = operator.ge if included else operator.gt
+    bright = np.asarray(compare(s, bound))
+    for node in np.flatnonzero(np.abs(s - bound) < _DOUBT):
+        pixels = image[segments == node].tolist()
+        mean = Fraction(sum(pixels), 255 * len(pixels))
+        # The same float as a division of whole numbers, rounded once.
+        bright[node] = compare(float(mean), bound)
+    return bright
+
+
+def pairs_within(
+    radius: float, segments: npt.NDArray[np.int64], x: Any, y: Any
+) -> set[tuple[int, int]]:
+    """Return the pairs of superpixels whose centres are at most `radius` apart."""
+    distance, bound = _distances(x, y), Fraction(repr(radius)) ** 2
+    pairs = set()
+    for i, j in np.argwhere(distance <= radius + _DOUBT).tolist():
+        doubtful = abs(distance[i, j] - radius) < _DOUBT
+        if not doubtful or _squared_distance(segments, i, j) <= bound:
+            pairs.add((i, j))
+    return pairs
+
+
+def _distances(x: Any, y: Any) -> npt.NDArray[np.float64]:
+    """Return the distances [n, n] of centres; a superpixel is infinitely far from itself."""
+    positions = np.stack([x, y], axis=1)
+    distance: npt.NDArray[np.float64] = cdist(positions, positions)
+    np.fill_diagonal(distance, np.inf)
+    return distance
 
 
 def _squared_distance(segments: npt.NDArray[np.int64], i: int, j: int) -> Fraction:
@@ -140,7 +173,7 @@ def _squared_distance(segments: npt.NDArray[np.int64], i: int, j: int) -> Fracti
     return (yi - yj) ** 2 + (xi - xj) ** 2
 
 
-def _same_regions(ours: npt.NDArray[np.int64], theirs: npt.NDArray[np.intp]) -> bool:
+def same_regions(ours: npt.NDArray[np.int64], theirs: npt.NDArray[np.intp]) -> bool:
     """Return whether two labellings of pixels differ at most in the names of regions."""
     pairs = np.unique(np.stack([ours.ravel(), theirs.ravel()]), axis=1)
     names = [len(np.unique(row)) for row in pairs]

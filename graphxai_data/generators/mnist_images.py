@@ -1,7 +1,13 @@
-"""The images of MNIST from its four IDX files, in the order in which builds take them."""
+"""The images of MNIST from its four IDX files, in the order in which builds take them.
+
+The seed of a build draws the order of all images of MNIST, and so which of them are used. A
+selection, such as the shipped one, is taken as it is: all seeds have the same images.
+"""
 
 import math
 import struct
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +18,8 @@ import numpy.typing as npt
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source, has_file, read_member
 from graphxai_data.graphs.columns import Ints
-from graphxai_data.graphs.splits import stratified_order
-from graphxai_data.seeds import rng_for
+from graphxai_data.graphs.splits import split_sizes, stratified_order
+from graphxai_data.seeds import Draws, rng_for
 
 SIDE = 28
 CLASSES = 10
@@ -40,17 +46,71 @@ class Digits(NamedTuple):
     rejected: dict[str, int]  # how many images of the source, by reason
 
 
-@lru_cache(maxsize=1)
-def read_digits(source: Source) -> tuple[Digits, Digits]:
-    """Return the training images and the test images."""
+def read_digits(source: Source, seed: int = 0) -> tuple[Digits, Digits]:
+    """Return the training images and the test images, in the order of a build with this seed."""
     path = source.path
     listed = [p for p in PARTS if path.is_file() and has_file(path, _IDS.format(part=p))]
     if len(listed) == 1:
         raise InputError(f"{path}: has ids of the {listed[0]} images, but not of the others")
-    return _read_part(path, "train", bool(listed)), _read_part(path, "t10k", bool(listed))
+    return _read_parts(source, None if listed else seed)
 
 
-def _read_part(path: Path, part: str, has_ids: bool) -> Digits:
+@lru_cache(maxsize=1)
+def _read_parts(source: Source, seed: int | None) -> tuple[Digits, Digits]:
+    """Return both parts; without a seed, in the order of the files, which list the images' ids."""
+    train, test = (_read_part(source.path, part, seed) for part in PARTS)
+    return train, test
+
+
+def images_of(source: Source, ids: Ints, seed: int = 0) -> tuple[npt.NDArray[np.uint8], Ints]:
+    """Return the pixels [..., 28, 28] and the digits [...] of the images with these ids [...].
+
+    They do not depend on the seed, but with that of the build the files are not read again.
+    """
+    parts = read_digits(source, seed)
+    pixels, label, image_id = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    order = np.argsort(image_id)
+    rows = order[np.searchsorted(image_id, ids, sorter=order).clip(max=len(order) - 1)]
+    if (missing := image_id[rows] != ids).any():
+        raise InputError(f"{source.path}: image {ids[missing][0]} is not in it, or is rejected")
+    return pixels[rows], label[rows]
+
+
+def rejected_images(source: Source, seed: int = 0) -> dict[str, int]:
+    """Return how many images of the source were rejected, by reason."""
+    train, test = read_digits(source, seed)
+    return dict(sorted((Counter(train.rejected) + Counter(test.rejected)).items()))
+
+
+def divide_images(
+    fractions: Sequence[float], graphs: int, source: Source, draws: Draws
+) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+    """Return digit, id and split [g] of as many images; those for testing are MNIST's test images.
+
+    The draws divide the others into training and validation.
+    """
+    train, test = read_digits(source, draws.seed)
+    sizes = split_sizes(graphs, fractions)
+    train_and_valid = sizes[0] + sizes[1]
+    for needed, usable, kind in (
+        (train_and_valid, len(train.label), "training"),
+        (sizes[2], len(test.label), "test"),
+    ):
+        if needed > usable:
+            most = int(min(len(train.label) / (1 - fractions[2]), len(test.label) / fractions[2]))
+            raise InputError(
+                f"{source.path}: {usable} usable {kind} images, {needed} needed for {graphs} "
+                f"graphs; ask for {most} at most, or give a larger source (--source mnist=mnist "
+                "downloads all of MNIST, --source mnist=DIR takes its four files)"
+            )
+    label = np.concatenate([train.label[:train_and_valid], test.label[: sizes[2]]])
+    image_id = np.concatenate([train.image_id[:train_and_valid], test.image_id[: sizes[2]]])
+    split = np.full(graphs, 2, np.uint8)
+    split[stratified_order(label[:train_and_valid], draws)] = np.repeat([0, 1], sizes[:2])
+    return label, image_id, split
+
+
+def _read_part(path: Path, part: str, seed: int | None) -> Digits:
     pixels = _read_idx(path, f"{part}-images-idx3-ubyte", 3, _UBYTE)
     label = _read_idx(path, f"{part}-labels-idx1-ubyte", 1, _UBYTE).astype(np.int64)
     if pixels.shape[1:] != (SIDE, SIDE):
@@ -68,7 +128,7 @@ def _read_part(path: Path, part: str, has_ids: bool) -> Digits:
     first, end = (0, _TEST_IDS_BEGIN) if part == "train" else (_TEST_IDS_BEGIN, 2**31)
     if len(label) > end - first:
         raise InputError(f"{path}: {part}: {len(label)} images, expected {end - first} at most")
-    if has_ids:
+    if seed is None:
         ids_file = _IDS.format(part=part)
         image_id = _read_idx(path, ids_file, 1, _INT).astype(np.int64)
         if len(image_id) != len(label) or len(np.unique(image_id)) != len(label):
@@ -78,7 +138,7 @@ def _read_part(path: Path, part: str, has_ids: bool) -> Digits:
         order = np.arange(len(label))
     else:
         image_id = first + np.arange(len(label))
-        order = stratified_order(label, rng_for(0, f"mnist/{part}"))
+        order = stratified_order(label, rng_for(seed, f"mnist/{part}"))
     flat = pixels.reshape(len(pixels), SIDE * SIDE)[order]
     # Such an image has no rationale, or is all rationale.
     reasons = {

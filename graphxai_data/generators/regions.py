@@ -14,8 +14,8 @@ from graphxai_data.graphs.columns import Columns, Ints, pointers
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
 
-# Distances of all pairs of superpixels are in memory for so many graphs at once.
-_GRAPHS_AT_ONCE = 200
+# Distances of so many pairs of superpixels are in memory at once: those of 200 images.
+_PAIRS_AT_ONCE = 200 * 75**2
 
 
 @dataclass(frozen=True)
@@ -35,26 +35,39 @@ class Slic(Checked):
 
 
 class Regions:
-    """The N superpixels of g images, one image after the other, `counts` [g] per image.
+    """The N superpixels of g pictures, one picture after the other, `counts` [g] per picture.
 
-    `size` [N] is the number of pixels of each superpixel, `first` [N] its first pixel, row by row.
+    A picture [28, w] is one image, or several side by side. `segments` [g, 28, w] has the
+    superpixel of every pixel; `size` [N] is the number of pixels of each superpixel, `first` [N]
+    its first pixel, row by row.
     """
 
     def __init__(self, segments: Bytes, counts: Ints) -> None:
         self.counts = counts
         self._ptr = pointers(counts)
         self._owner = self._ptr[:-1, None] + segments.reshape(len(segments), -1)
-        self.size = self._sum(np.ones(SIDE * SIDE))
-        place = np.arange(SIDE * SIDE)
-        self._sums = np.stack([self._sum(place % SIDE), self._sum(place // SIDE)])
-        self.first = np.full(len(self.size), SIDE * SIDE)
+        self._width = width = segments.shape[2]
+        place = np.arange(SIDE * width)
+        self.size = self._sum(np.ones(len(place)))
+        self._sums = np.stack([self._sum(place % width), self._sum(place // width)])
+        self.first = np.full(len(self.size), len(place))
         pixel = np.broadcast_to(place[::-1], self._owner.shape).ravel()
         self.first[self._owner[:, ::-1].ravel()] = pixel  # the last one written stays
 
     @property
     def centre(self) -> Floats:
-        """Mean column and row [N, 2] of each superpixel, from 0 to 1."""
+        """Mean column and row [N, 2] of each superpixel; an image has side 1."""
         return (self._sums / (SIDE * self.size)).T
+
+    @property
+    def columns_between(self) -> tuple[Ints, Ints]:
+        """First and last column [N] of the pixels of each superpixel."""
+        column = np.broadcast_to(np.arange(self._width), (SIDE, self._width)).ravel()
+        first, last = np.full(len(self.size), self._width), np.full(len(self.size), -1)
+        pixels = np.broadcast_to(column, self._owner.shape).ravel()
+        np.minimum.at(first, self._owner.ravel(), pixels)
+        np.maximum.at(last, self._owner.ravel(), pixels)
+        return first, last
 
     def intensity(self, images: Bytes) -> Floats:
         """Return the mean [N] of the pixels of each superpixel, from 0 to 1."""
@@ -69,8 +82,9 @@ class Regions:
     def edges(self, radius: float, neighbours: int) -> Columns:
         """Return `edge_index` and `edge_ptr`: near centres joined in both directions, sorted."""
         ends, counts = [np.empty((2, 0), np.int64)], []
-        for first in range(0, len(self.counts), _GRAPHS_AT_ONCE):
-            joined = self._joined(slice(first, first + _GRAPHS_AT_ONCE), radius, neighbours)
+        at_once = max(1, _PAIRS_AT_ONCE // int(self.counts.max(initial=1)) ** 2)
+        for first in range(0, len(self.counts), at_once):
+            joined = self._joined(slice(first, first + at_once), radius, neighbours)
             graph, source, target = np.nonzero(joined)
             ends.append(np.stack([source, target]))
             counts.append(np.bincount(graph, minlength=len(joined)))

@@ -7,6 +7,7 @@ import pytest
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import read_toml
 from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
 from tests.conftest import SharedBuilds, offline_names
 
 REFERENCE = read_toml(shipped("data") / "digests.toml")
@@ -15,6 +16,12 @@ SMALL = read_toml(Path(__file__).parents[1] / "golden" / "small_digests.toml")
 
 def test_every_recipe_has_a_small_digest() -> None:
     assert sorted(SMALL) == offline_names()
+
+
+@pytest.mark.parametrize("name", sorted(REFERENCE))
+def test_the_digest_of_a_recipe_is_that_of_its_reference_build(name: str) -> None:
+    """A new optional key of a generator must not change the recipes that do not use it."""
+    assert Recipe.load(name).sha256 == REFERENCE[name]["recipe_sha256"]
 
 
 @pytest.mark.parametrize("name", offline_names())

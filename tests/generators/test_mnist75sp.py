@@ -20,12 +20,13 @@ from graphxai_data.generators.mnist_images import read_digits
 from graphxai_data.graphs.columns import Columns, unpack
 from graphxai_data.graphs.record import GraphRecord, Plan
 from graphxai_data.graphs.shards import ShardReader, shard_bytes
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
 from tests.conftest import SharedBuilds, edit_manifest
 
-VARIANTS = ["mnist75sp", *(f"mnist75sp-{v}" for v in ("r23", "knn", "nopos", "gated"))]
+VARIANTS = ["mnist75sp", *(f"mnist75sp-{v}" for v in ("r23", "knn", "nopos", "gated", "strokes"))]
 
 
 def _plan(recipe: Recipe, graphs: int, seed: int = 0) -> Plan:
@@ -62,7 +63,8 @@ def test_features_follow_from_image_and_superpixels(name: str, images: dict) -> 
             }.get(name, [s, 1 - s, x, y])
             np.testing.assert_allclose(record.x[node], expected, atol=1e-6)
             np.testing.assert_allclose(record.meta["pos"][node], [x, y], atol=1e-6)
-            assert record.node_mask[node] == (s > 0)
+            strokes = name == "mnist75sp-strokes"
+            assert record.node_mask[node] == (s >= 0.2 if strokes else s > 0)
 
 
 @pytest.mark.parametrize(("name", "radius"), [("mnist75sp", 0.1), ("mnist75sp-r23", 0.2273)])
@@ -145,6 +147,45 @@ def test_test_graphs_are_test_images_and_seeds_change_train_and_valid_only() -> 
         np.testing.assert_array_equal(plan.split == 2, plan.group >= 60_000)
         assert np.bincount(plan.split).tolist() == [2000, 500, 100]
     assert (one.split != other.split).any()
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_variants_of_r23_have_the_same_splits(seed: int) -> None:
+    plans = [
+        make_plan(Recipe.load(name), seed, 26_000, find_sources(Recipe.load(name)))
+        for name in VARIANTS
+    ]
+    literal, r23, *others = plans
+    for plan in others:
+        np.testing.assert_array_equal(plan.split, r23.split)
+        np.testing.assert_array_equal(plan.group, r23.group)
+    # The paper's reading has a division of its own, but no other test images.
+    np.testing.assert_array_equal(literal.group, r23.group)
+    np.testing.assert_array_equal(literal.split == 2, r23.split == 2)
+
+
+def test_strokes_have_the_graphs_of_r23() -> None:
+    (recipe, strokes), (_, r23) = (_records(f"mnist75sp-{v}") for v in ("strokes", "r23"))
+    assert recipe.params.rationale_from == 0.2
+    for one, other in zip(strokes, r23, strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.edge_index, other.edge_index)
+        assert (one.rationale <= other.rationale).all()
+        assert one.rationale.sum() < other.rationale.sum()
+
+
+def test_the_intensity_is_a_rule_where_it_is_a_channel() -> None:
+    for name in VARIANTS:
+        recipe, records = _records(name, 3)
+        (rule,) = recipe.generator_object.rules()
+        assert (rule.name, rule.is_definition) == ("intensity", False)
+        assert "the rationale is a function of it" in rule.what
+        for record in records:
+            nodes = np.array([0, record.num_nodes])
+            scores = rule.score(Graphs(record.x, record.edge_index, None, nodes))
+            assert scores[record.rationale].min() > scores[~record.rationale].max()
+    params = replace(recipe.params, channels=("x", "y"))
+    assert mnist75sp.MNIST75spGenerator(params).rules() == ()
 
 
 def test_no_bytes_depend_on_shards_workers_or_other_graphs(tmp_path: Path) -> None:
@@ -303,11 +344,20 @@ def test_a_label_that_is_not_the_images_is_found(tmp_path: Path) -> None:
 def test_any_threshold_of_the_rationale_builds_and_is_proven(
     threshold: str, recipe_file: object, tmp_path: Path
 ) -> None:
-    """Hundreds of superpixels have a mean of exactly 0.06."""
+    """In all images, hundreds of superpixels have a mean of exactly 0.05 or 0.06."""
     replacement = ("rationale_above = 0.0", f"rationale_above = {threshold}")
     path = recipe_file(replacement, name="mnist75sp")
-    build(path, root=tmp_path, graphs=400)
+    above = build(path, root=tmp_path, graphs=400)
     assert verify(tmp_path / "mnist75sp" / "seed-0") == []
+    replacement = ("rationale_above = 0.0", f"rationale_from = {threshold}")
+    path = recipe_file(replacement, name="mnist75sp")
+    at_least = build(path, root=tmp_path / "from", graphs=400)
+    assert verify(tmp_path / "from" / "mnist75sp" / "seed-0") == []
+    shard = ShardReader(tmp_path / "mnist75sp" / "seed-0" / "shard-00000.h5")
+    exactly = int((shard.columns["x"][:, 0] == np.float32(threshold)).sum())
+    sizes = [400 * m.statistics["rationale_nodes_mean"] for m in (above, at_least)]
+    assert sizes[1] - sizes[0] == pytest.approx(exactly, abs=1e-6)
+    assert exactly > 0 or threshold != "0.05"
 
 
 @pytest.mark.parametrize("graphs", [1, 2, 3, 20, 1700])
@@ -338,6 +388,13 @@ def test_the_dataset_gives_what_overlays_need(tmp_path: Path) -> None:
         ('"1-s"', '"t"', "channels: expected different names of s, 1-s, x"),
         ('"1-s"', '"s"', "channels: expected different names of s, 1-s"),
         ("rationale_above = 0.0", "rationale_above = 1.0", "number from 0 to 1, but not 1, got"),
+        ("rationale_above = 0.0", "", "give one of rationale_above and rationale_from; got None"),
+        (
+            "rationale_above = 0.0",
+            "rationale_above = 0.0\nrationale_from = 0.2",
+            "give one of rationale_above and rationale_from; got 0.0 and 0.2",
+        ),
+        ("rationale_above = 0.0", "rationale_from = 0.0", "number from 0 to 1, but not 0, got"),
         ("radius = 0.1", "", "one of radius and neighbours must be above 0"),
         ("radius = 0.1", "radius = 0.1\nneighbours = 3", "one of radius and neighbours"),
         ("radius = 0.1", "radius = -1.0", "radius: expected a finite number from 0 to 2"),
@@ -374,4 +431,10 @@ def test_recipes_that_make_no_sense_are_refused(
 def test_a_rationale_that_is_empty_fails_the_build(recipe_file: object, tmp_path: Path) -> None:
     path = recipe_file(("rationale_above = 0.0", "rationale_above = 0.999"), name="mnist75sp")
     with pytest.raises(CheckFailedError, match=r"image \d+: no superpixel is brighter than 0.999"):
+        build(path, root=tmp_path, graphs=200, engine="serial")
+    path = recipe_file(("rationale_above = 0.0", "rationale_from = 0.999"), name="mnist75sp")
+    message = (
+        r"image \d+: no superpixel has an intensity of at least 0.999: .* change rationale_from"
+    )
+    with pytest.raises(CheckFailedError, match=message):
         build(path, root=tmp_path, graphs=200, engine="serial")

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from graphxai_data.building.build import build
+from graphxai_data.building.plan import make_plan
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.files.shipped import shipped
-from graphxai_data.generators.mnist_images import IDX_FILES, read_digits
+from graphxai_data.generators.mnist_images import IDX_FILES, images_of, read_digits
 from graphxai_data.graphs.splits import stratified_order
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import rng_for
@@ -58,6 +59,45 @@ def test_the_shipped_images_are_in_proportion_and_have_their_ids() -> None:
     assert train.image_id.max() < 60_000 <= test.image_id.min()
     assert test.image_id.max() < 70_000
     assert train.rejected == test.rejected == {}
+
+
+def test_the_seed_draws_the_images_where_all_of_mnist_is_given(
+    folder: Path, tmp_path: Path
+) -> None:
+    sources = {"mnist": folder}
+    plans = []
+    for seed in (0, 1, 2, 0):  # the same again, although other orders were read since
+        build(RECIPE, seed=seed, root=tmp_path, graphs=50, sources=sources)
+        assert verify(tmp_path / "mnist75sp" / f"seed-{seed}", full=True, sources=sources) == []
+        plans.append(make_plan(RECIPE, seed, 50, find_sources(RECIPE, sources)))
+    for part in ((0, 1), (2,)):
+        images = [set(plan.group[np.isin(plan.split, part)].tolist()) for plan in plans]
+        assert images[0] == images[3]
+        assert images[0] != images[1] != images[2] != images[0]
+    label = np.frombuffer((folder / TEST_LABELS).read_bytes()[8:], np.uint8)
+    first = stratified_order(label, rng_for(1, "mnist/t10k"))[: (plans[1].split == 2).sum()]
+    assert plans[1].group[plans[1].split == 2].tolist() == (60_000 + first).tolist()
+
+
+def test_a_selection_is_the_same_for_every_seed(folder: Path) -> None:
+    selection = find_sources(RECIPE)["mnist"]
+    assert read_digits(selection, 7) is read_digits(selection, 0)
+    everything = Source("x", folder, "")
+    one, other = (read_digits(everything, seed)[0].image_id for seed in (0, 7))
+    assert sorted(one.tolist()) == sorted(other.tolist()) == list(range(60))
+    assert one.tolist() != other.tolist()
+
+
+def test_images_are_found_by_their_ids(folder: Path) -> None:
+    source = Source("x", folder, "")
+    pixels, label = images_of(source, np.array([[3, 60_001], [60_001, 59]]))
+    assert pixels.shape == (2, 2, 28, 28)
+    stored = np.frombuffer((folder / TRAIN_IMAGES).read_bytes()[16:], np.uint8)
+    np.testing.assert_array_equal(pixels[0, 0], stored.reshape(60, 28, 28)[3])
+    assert label[1, 0] == label[0, 1] == (folder / TEST_LABELS).read_bytes()[9]
+    for missing in (60, 60_020):
+        with pytest.raises(InputError, match=f"mnist: image {missing} is not in it, or is rej"):
+            images_of(source, np.array([3, missing]))
 
 
 def test_any_first_part_of_a_stratified_order_has_the_classes_in_proportion() -> None:

@@ -30,6 +30,8 @@ from tests.testing import wrong
         ("dihalo", {}),
         ("pattern", {"graphs": 210}),  # each of the hundred patterns at least twice
         ("mnist75sp", {"recipe": "mnist75sp-r23", "graphs": 30}),
+        ("mnist75sp_pair", {"recipe": "mnist75sp-pair-a", "graphs": 30}),
+        ("mnist75sp_pair", {"recipe": "mnist75sp-pair-both", "graphs": 30}),
     ],
 )
 def test_the_shipped_generators_conform(name: str, options: dict[str, Any]) -> None:
