@@ -97,7 +97,7 @@ def sort_key(row: Row) -> tuple[float, str, str, int]:
     order = [variant.name for variant in (*VARIANTS[:-1], *FLOORS, VARIANTS[-1])]
     explainer = row["explainer"]
     place = float(order.index(explainer)) if explainer in order else len(order)
-    if explainer not in order and row["model"] == "-":  # a dataset's own rule
+    if explainer not in order and row["model"] == "-" and "plugin" not in row:  # its own rule
         place = order.index("feature-norm") + 0.5
     return place, explainer, row["model"], row["seed"]
 

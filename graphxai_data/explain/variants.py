@@ -129,7 +129,18 @@ FLOORS = tuple(
     for row in ROWS
 )
 
-_NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)} | {"all", "floors"}
+# Rules of shipped datasets, and their generators: names that plug-ins cannot take.
+RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
+    "intensity": ("mnist75sp", "mnist75sp_pair"),
+    "halogen-closeness": ("dihalo", "dihalo_pair"),
+    "aryl-halogens": ("dihalo", "dihalo_pair"),
+    "like-pair": ("dihalo", "dihalo_pair"),
+    "di-halo-ring": ("dihalo", "dihalo_pair"),
+    "one-colour-motif": ("ba2motif_balanced",),
+    "red-then-blue-motif": ("ba2motif_pair",),
+}
+_NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
+_NAMES |= {"all", "floors", *RULES_OF_DATASETS}
 # `explain` takes names with "_" as well.
 EXPLAINERS = Group(
     "graphxai_data.explainers", "explainer", _NAMES | {n.replace("-", "_") for n in _NAMES}
@@ -199,9 +210,13 @@ def select_variants(
         if not new and name in EXPLAINERS.names():
             new = [plugin_variant(name)]
         if not new:
+            if generators := RULES_OF_DATASETS.get(name):
+                raise InputError(
+                    f"explainer '{name}' is for builds of {' and '.join(generators)} only; leave "
+                    "it out"
+                )
             named = ("all", "floors", *(v.name for v in known), *EXPLAINERS.names())
-            build = "" if recipe else " for graphs that are of no build"
-            raise InputError(f"unknown explainer '{name}'{build}; {nearest(name, named)}")
+            raise InputError(f"unknown explainer '{name}'; {nearest(name, named)}")
         selected += [variant for variant in new if variant not in selected]
     return selected
 

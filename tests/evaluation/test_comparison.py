@@ -238,7 +238,7 @@ def test_the_command_line_compares(
         (["--sweep", "b=1", "--faithfulness"], "--faithfulness cannot be combined with --sweep"),
         (["--scores", "a", "--explainer", "bcos"], "--explainer cannot be combined with --scores"),
         (["--scores", "a", "--device", "cpu"], "--device cannot be combined with --scores"),
-        (["--explainer", "halogen-closeness"], "is not for 'ba2motif'"),
+        (["--explainer", "halogen-closeness"], "is for builds of dihalo and dihalo_pair only"),
         (["--explainer", "bcos-folded"], "is not for 'ba2motif'"),
         (
             ["--model", "deepsets", "--explainer", "gnn-explainer"],

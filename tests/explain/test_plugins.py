@@ -223,7 +223,7 @@ def test_all_does_not_depend_on_what_is_installed(
 ) -> None:
     assert select_variants("all") == list(VARIANTS)
     usual = set(evaluate(dataset, ["all"]).index)
-    assert usual == {"random", "degree", "oracle"}
+    assert usual == {"random", "degree", "two-core", "wl-log-odds-ball-2", "oracle"}
     assert set(evaluate(dataset, ["all", "degrees"]).index) == {*usual, "degrees"}
 
 

@@ -47,7 +47,8 @@ async function graphAt(place) {
     },
   };
   if (p.segments) {
-    graph.segments = p.segments.subarray(i * meta.pixels ** 2, (i + 1) * meta.pixels ** 2);
+    const pixels = meta.rows * meta.columns;
+    graph.segments = p.segments.subarray(i * pixels, (i + 1) * pixels);
   } else {
     const all = p.labels.length;
     const at = (bytes, v) => ((bytes[v] << 8) | bytes[all + v]) * meta.side / meta.places;
@@ -102,7 +103,7 @@ function paint(graph, v, scores) {
 
 // As wide as the square of the layout, and as high as the graph needs.
 function frame(graph) {
-  if (graph.segments) return `0 0 ${meta.side} ${meta.side}`;
+  if (graph.segments) return `0 0 ${meta.side} ${(meta.side * meta.rows) / meta.columns}`;
   const ys = Array.from({ length: graph.nodes }, (_, v) => graph.y_(v));
   const margin = 14;
   const [top, bottom] = [Math.min(...ys) - margin, Math.max(...ys) + margin];
@@ -188,13 +189,13 @@ function letters(graph, backed) {
 
 // Every superpixel is a path of the horizontal runs of its pixels.
 function drawDigit(svg, graph, scores) {
-  const side = meta.side / meta.pixels;
+  const side = meta.side / meta.columns;
   const runs = Array.from({ length: graph.nodes }, () => "");
-  for (let row = 0; row < meta.pixels; row += 1) {
-    for (let from = 0; from < meta.pixels;) {
-      const v = graph.segments[row * meta.pixels + from];
+  for (let row = 0; row < meta.rows; row += 1) {
+    for (let from = 0; from < meta.columns;) {
+      const v = graph.segments[row * meta.columns + from];
       let to = from;
-      while (to < meta.pixels && graph.segments[row * meta.pixels + to] === v) to += 1;
+      while (to < meta.columns && graph.segments[row * meta.columns + to] === v) to += 1;
       const [x, y, width] = [from, row, to - from].map((n) => (n * side).toFixed(1));
       runs[v] += `M${x} ${y}h${width}v${side.toFixed(1)}h-${width}z`;
       from = to;
@@ -214,15 +215,15 @@ function drawDigit(svg, graph, scores) {
 
 // Lines between pixels whose superpixels differ in kind; outside the image, the superpixel is -1.
 function between(graph, side, kind) {
-  const n = meta.pixels;
-  const at = (row, column) => kind(
-    row < 0 || column < 0 || row >= n || column >= n ? -1 : graph.segments[row * n + column]);
+  const { rows, columns } = meta;
+  const at = (row, column) => kind(row < 0 || column < 0 || row >= rows || column >= columns
+    ? -1 : graph.segments[row * columns + column]);
   let d = "";
-  for (let row = 0; row <= n; row += 1) {
-    for (let column = 0; column <= n; column += 1) {
+  for (let row = 0; row <= rows; row += 1) {
+    for (let column = 0; column <= columns; column += 1) {
       const [x, y] = [(column * side).toFixed(1), (row * side).toFixed(1)];
-      if (column < n && at(row, column) !== at(row - 1, column)) d += `M${x} ${y}h${side.toFixed(1)}`;
-      if (row < n && at(row, column) !== at(row, column - 1)) d += `M${x} ${y}v${side.toFixed(1)}`;
+      if (column < columns && at(row, column) !== at(row - 1, column)) d += `M${x} ${y}h${side.toFixed(1)}`;
+      if (row < rows && at(row, column) !== at(row, column - 1)) d += `M${x} ${y}v${side.toFixed(1)}`;
     }
   }
   return d;
