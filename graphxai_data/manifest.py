@@ -17,6 +17,7 @@ from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import Between, parse_table, read_toml
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import PLUGINS, plugin_origin
+from graphxai_data.graphs.meaning import Meaning
 from graphxai_data.graphs.shards import SCHEMA_VERSION
 from graphxai_data.graphs.summary import Summary
 from graphxai_data.recipe import Recipe
@@ -80,6 +81,7 @@ class Manifest:
         sources: raw inputs by name.
         versions: of the software. No time stamp is stored, so that equal builds are equal.
         plugin: where the generator comes from, if it is not shipped.
+        meaning: names of classes, features and fields; None in builds of older versions.
     """
 
     schema_version: int
@@ -95,6 +97,7 @@ class Manifest:
     sources: dict[str, SourceRecord]
     versions: dict[str, str]
     plugin: PluginRecord | None = None
+    meaning: Meaning | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> "Manifest":
@@ -162,7 +165,8 @@ class Manifest:
             return f"counts {self.graphs} graphs, its shards {sum(counts)}"
         if (recipe.sha256, recipe.name) != (self.recipe_sha256, self.dataset):
             return "its recipe_sha256 or dataset is not that of its recipe"
-        return None
+        problem = self.meaning and self.meaning.problem(recipe.schema)
+        return f"meaning: {problem}" if problem else None
 
     @property
     def has_usual_sources(self) -> bool:
@@ -228,8 +232,9 @@ class Manifest:
     def to_json(self) -> str:
         """Return the text of `manifest.json`."""
         plain = asdict(self)
-        if self.plugin is None:  # older versions do not know the key
-            del plain["plugin"]
+        for key in ("plugin", "meaning"):  # older versions do not know the keys
+            if plain[key] is None:
+                del plain[key]
         return json.dumps(plain, indent=2)
 
 

@@ -24,6 +24,7 @@ from graphxai_data.generators import (
 
 if TYPE_CHECKING:  # listing datasets needs no NumPy
     from graphxai_data.generators.base import Generator
+    from graphxai_data.graphs.meaning import Meaning
     from graphxai_data.graphs.schema import Schema
 
 # Statistics that a recipe may expect of a build, in its table [expected].
@@ -189,6 +190,11 @@ class Recipe:
     def class_names(self) -> list[str]:
         """The names of the classes."""
         return self.generator_object.class_names()
+
+    @property
+    def meaning(self) -> "Meaning":
+        """The names of classes, features and fields that a build states."""
+        return self.generator_object.meaning()
 
     def identity(self, seed: int) -> dict[str, Any]:
         """Return the file attributes of every shard of a build."""

@@ -199,5 +199,6 @@ def make_shard(task: ShardTask) -> tuple[str, int, bytes]:
     with blamed(recipe.plugin):
         columns = recipe.generator_object.generate(task.plan, task.seed)
         require_no_problems(problems_of_graphs(recipe, columns), recipe.name)
-        content = shard_bytes(columns, recipe.schema, **recipe.identity(task.seed))
+        identity = recipe.identity(task.seed)
+        content = shard_bytes(columns, recipe.schema, recipe.meaning, **identity)
     return task.name, len(task.plan.index), content

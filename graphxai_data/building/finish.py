@@ -40,12 +40,19 @@ def manifest_of(
 ) -> Manifest:
     """Return the manifest of the shards in `staging`, after checking them against the plan."""
     recipe, size = order.recipe, order.shard_size
+    meaning = recipe.meaning
     shards = (
         (staging / name, min(size, order.graphs - i * size), None)
         for i, name in enumerate(shard_names(-(-order.graphs // size)))
     )
     result = survey(
-        shards, recipe, order.seed, plan, usual_sources=order.usual_sources, check_graphs=False
+        shards,
+        recipe,
+        order.seed,
+        plan,
+        meaning=meaning,
+        usual_sources=order.usual_sources,
+        check_graphs=False,
     )
     require_no_problems(result.problems, recipe.name, staging)
     return Manifest(
@@ -65,6 +72,7 @@ def manifest_of(
         },
         versions=software_versions(recipe.plugin),
         plugin=PluginRecord.of(recipe.plugin),
+        meaning=meaning,
     )
 
 

@@ -104,7 +104,7 @@ def is_whole_shard(path: Path, order: Order) -> bool:
     try:
         shard = ShardReader(path)
         shard.check()
-        shard.check_bytes(recipe.schema, **recipe.identity(order.seed))
+        shard.check_bytes(recipe.schema, recipe.meaning, **recipe.identity(order.seed))
     except DamagedError as error:
         log.warning("this shard is made again: %s", error)
         return False

@@ -14,6 +14,7 @@ from graphxai_data.files.plugins import blamed, checked_texts
 from graphxai_data.graphs.columns import Columns, names_problem
 from graphxai_data.graphs.digest import ArrayDigest, widened
 from graphxai_data.graphs.invariants import Findings, check_columns
+from graphxai_data.graphs.meaning import Meaning
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.summary import Statistics
@@ -37,13 +38,15 @@ def survey(
     seed: int,
     plan: Plan | None,
     *,
+    meaning: Meaning | None,
     usual_sources: bool = True,
     check_graphs: bool = True,
 ) -> Survey:
     """Read every shard once: digests, statistics, invariants, and agreement with the plan.
 
     A shard is given as path, number of graphs and, where known, SHA-256 of the file. The plan is
-    None if it depends on a source that is not available. Right after a build, the invariants of
+    None if it depends on a source that is not available. The shards have to say what `meaning`
+    says, which is None in manifests of older versions. Right after a build, the invariants of
     every graph need not be checked again (`check_graphs`).
     """
     result = Survey()
@@ -57,6 +60,8 @@ def survey(
             problems = _problems_of_shard(shard, recipe, seed, part, first)
             if check_graphs and not problems:
                 problems = problems_of_graphs(recipe, shard.columns)
+            if shard.described != (meaning.attributes(shard.schema) if meaning else {}):
+                problems.append("its names of classes, features or fields are not the manifest's")
             result.problems += [f"{path}: {problem}" for problem in problems]
             if not result.problems:
                 result.shards.append(shard_entry(shard))

@@ -90,7 +90,14 @@ def _problems(
     if not (missing and plans_from_sources):
         plan = make_plan(recipe, manifest.seed, manifest.graphs, raw)
     shards = [(folder / entry.name, entry.graphs, entry.file_sha256) for entry in manifest.shards]
-    result = survey(shards, recipe, manifest.seed, plan, usual_sources=manifest.has_usual_sources)
+    result = survey(
+        shards,
+        recipe,
+        manifest.seed,
+        plan,
+        meaning=manifest.meaning,
+        usual_sources=manifest.has_usual_sources,
+    )
     unlisted = set(folder.glob("shard-*.h5")) - {path for path, _, _ in shards}
     problems = result.problems
     problems += [f"{path}: not listed in manifest.json" for path in sorted(unlisted)]

@@ -46,10 +46,12 @@ def train(
 
     Keeps the weights that are best on validation graphs, and scores them on test graphs at the end.
     An interrupted training resumes after its last whole epoch, with the same result. A finished
-    training is kept.
+    training is kept. If nodes have two classes, the last row is a rule that looks at their degree
+    only: what a model has to beat.
     """
     # `options` has the arguments of the function `train` that are passed on unchanged.
     from graphxai_data.datasets.in_memory import GraphXAIDataset
+    from graphxai_data.training.floors import degree_floor
     from graphxai_data.training.train import run_folder
     from graphxai_data.training.train import train as run_train
 
@@ -62,14 +64,19 @@ def train(
             _, card = run_train(dataset, model, config, seed, out, **options)
         folder = run_folder(out, model, dataset.name, seed)
         results.append({"seed": seed, "folder": str(folder), "scores": card.scores, **card.run})
+    floor = degree_floor(dataset)
     if as_json:
-        click.echo(json.dumps(results, indent=2))
+        extra = {} if floor is None else {"floors": {"degree": floor}}
+        click.echo(json.dumps([result | extra for result in results], indent=2))
     else:
-        _show_trainings(results)
+        _show_trainings(results, floor)
 
 
-def _show_trainings(results: list[dict[str, Any]]) -> None:
+def _show_trainings(
+    results: list[dict[str, Any]], floor: dict[str, dict[str, float]] | None
+) -> None:
     from graphxai_data.metrics import mean_and_deviation, plus_minus
+    from graphxai_data.training.floors import DEGREE_FLOOR
 
     headers = ["seed", "epochs", "best", "valid loss", "valid F1", "test accuracy", "test F1"]
     columns = [("valid", "loss"), ("valid", "f1"), ("test", "accuracy"), ("test", "f1")]
@@ -82,9 +89,13 @@ def _show_trainings(results: list[dict[str, Any]]) -> None:
         scores = [f"{result['scores'][split][key]:.4f}" for split, key in columns]
         rows.append([*(str(result[k]) for k in ("seed", "epochs", "best_epoch")), *scores])
     if len(results) > 1:
-        values = [[r["scores"][split][key] for r in results] for split, key in columns]
-        cells = [plus_minus(*mean_and_deviation(v), digits=4) for v in values]
+        by_seed = [[r["scores"][split][key] for r in results] for split, key in columns]
+        cells = [plus_minus(*mean_and_deviation(values), digits=4) for values in by_seed]
         rows.append(["all", "", "", *cells])
+    if floor is not None:
+        values = [floor[split].get(key) for split, key in columns]
+        cells = ["" if value is None else f"{value:.4f}" for value in values]
+        rows.append([DEGREE_FLOOR, "", "", *cells])
     print_table(headers, rows)
     for result in results:
         click.echo(result["folder"])

@@ -100,16 +100,22 @@ def make_generator(name: str, params: Any) -> "Generator":
 
 
 def _check_descriptions(generator: "Generator") -> None:
-    """Raise an `InputError` unless schema, names of classes and values of nodes make sense."""
+    """Raise an `InputError` unless schema, names and descriptions make sense."""
     from graphxai_data.graphs.schema import Schema
 
     schema: Any = generator.schema()
     if not isinstance(schema, Schema):
         raise InputError(f"schema: expected a Schema, got {type(schema).__name__}")
     names: Any = generator.class_names()
-    if len(names) != schema.num_classes:
-        raise InputError(f"class_names: expected {schema.num_classes} names, got {len(names)}")
-    values: Any = generator.node_values()
-    options = list(values.values()) if isinstance(values, dict) else [0]
-    if not all(option is None or isinstance(option, list) for option in options):
-        raise InputError("node_values: expected a dict of names, each with a list of texts or None")
+    if not isinstance(names, list | tuple):
+        raise InputError(f"class_names: expected a list of texts, got {type(names).__name__}")
+    for hook in ("node_values", "edge_values"):
+        values: Any = getattr(generator, hook)()
+        options = list(values.values()) if isinstance(values, dict) else [0]
+        if not all(option is None or isinstance(option, list) for option in options):
+            raise InputError(f"{hook}: expected a dict of names, each with a list of texts or None")
+    descriptions: Any = generator.field_descriptions()
+    if not isinstance(descriptions, dict):
+        raise InputError("field_descriptions: expected a dict of fields, each with one line")
+    if problem := generator.meaning().problem(schema):
+        raise InputError(problem)

@@ -18,8 +18,9 @@ from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between, Checked
 from graphxai_data.graphs.columns import Columns, Ints, pack
 from graphxai_data.graphs.invariants import wrong_shape
+from graphxai_data.graphs.meaning import MAX_NAMES, Meaning, Value
 from graphxai_data.graphs.record import GraphRecord, Plan
-from graphxai_data.graphs.schema import Schema
+from graphxai_data.graphs.schema import DRAWN_DESCRIPTIONS, Feature, Schema
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.seeds import MAX_GRAPHS, Draws, rng_for
 
@@ -134,11 +135,21 @@ class Generator:
 
     def node_values(self) -> dict[str, list[str] | None]:
         """Return the values of a node, in stored order: names of options, or None for a number."""
-        feature = self.schema().node_features
-        if feature.encoding == "dense":
-            return {f"feature {i}": None for i in range(feature.width)}
-        widths = feature.widths or (feature.width,)
-        return {f"feature {i}": [str(v) for v in range(w)] for i, w in enumerate(widths)}
+        return _numbered(self.schema().node_features)
+
+    def edge_values(self) -> dict[str, list[str] | None]:
+        """Return the values of an edge, as `node_values` does; none where edges have none."""
+        feature = self.schema().edge_features
+        return {} if feature is None else _numbered(feature)
+
+    def field_descriptions(self) -> dict[str, str]:
+        """Return one line about each of the schema's own fields: what it is, and how to read it.
+
+        Also about others, such as x, if names do not say enough. Fields that pictures are drawn
+        from mean the same in all datasets, so they have a default.
+        """
+        names = [extra.name for extra in self.schema().extras]
+        return {name: DRAWN_DESCRIPTIONS[name] for name in names if name in DRAWN_DESCRIPTIONS}
 
     def plan(self, graphs: int) -> tuple[Ints, Ints]:
         """Return class and group [g] of every graph; by default classes in turn, no groups."""
@@ -179,6 +190,16 @@ class Generator:
         """Return an SVG of graphs, one of each class; None for no picture."""
         return None
 
+    def meaning(self) -> Meaning:
+        """Return all names and descriptions, as shards and manifest have them."""
+        schema = self.schema()
+        return Meaning(
+            tuple(self.class_names()),
+            _named(self.node_values(), schema.node_features),
+            _named(self.edge_values(), schema.edge_features),
+            dict(sorted(self.field_descriptions().items())),
+        )
+
     @property
     def has_prover(self) -> bool:
         """Whether labels and masks can be proven by independent code."""
@@ -206,6 +227,23 @@ class Generator:
             order = rng_for(seed, f"{self.name}/nodes", index).permutation(record.num_nodes)
             record = record.reordered(order, schema)
         return record
+
+
+def _numbered(feature: Feature) -> dict[str, list[str] | None]:
+    """Return numbers as the names of values and options."""
+    if feature.encoding == "dense":
+        return {f"feature {i}": None for i in range(feature.width)}
+    widths = feature.widths or (feature.width,)
+    return {f"feature {i}": [str(v) for v in range(w)] for i, w in enumerate(widths)}
+
+
+def _named(values: Mapping[str, list[str] | None], feature: Feature | None) -> tuple[Value, ...]:
+    """Return values with their options, or none if there are too many columns to name."""
+    if feature is not None and feature.width > MAX_NAMES:
+        return ()
+    return tuple(
+        Value(name, None if options is None else tuple(options)) for name, options in values.items()
+    )
 
 
 # Levels of fields with a row per node or edge.

@@ -111,6 +111,15 @@ class MNIST75spGenerator(Generator):
         """Return the channels, which are all numbers."""
         return dict.fromkeys(self.params.channels)
 
+    def field_descriptions(self) -> dict[str, str]:
+        """Return what a reader has to know about places and images."""
+        return super().field_descriptions() | {
+            "image_id": "number of the image in MNIST; training images from 0, test from 60000",
+            "pos": "centre (x, y) of the superpixel: mean column (x) and row (y) of its pixels, "
+            f"counted from 0 at the top left, divided by {SIDE}; half a pixel is not added",
+            "x": "s is the mean intensity of the superpixel, from 0 (no ink) to 1; x and y as pos",
+        }
+
     def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str:
         """Return an SVG of graphs: image, superpixels, graph and rationale."""
         from graphxai_data.drawing.digits import digit_gallery

@@ -69,6 +69,14 @@ class MolHIVGenerator(PublishedGenerator):
         """Return OGB's nine values of an atom."""
         return dict(ogb_files.ATOM_VALUES)
 
+    def edge_values(self) -> dict[str, list[str] | None]:
+        """Return OGB's three values of a bond."""
+        return dict(ogb_files.BOND_VALUES)
+
+    def field_descriptions(self) -> dict[str, str]:
+        """Return that nodes are in the order of the SMILES."""
+        return {"smiles": "SMILES of the molecule; node i is its atom i, in the order of the text"}
+
     def plan_from_sources(
         self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
     ) -> Planned:

@@ -48,8 +48,12 @@ ATOM_VALUES = {
     "in a ring": ["no", "yes"],
 }
 ATOM_WIDTHS = tuple(map(len, ATOM_VALUES.values()))
-# Bond type, stereo (without a column for others), conjugated or not.
-BOND_WIDTHS = (len(BOND_TYPES) + 1, len(STEREO), 2)
+BOND_VALUES = {
+    "bond type": _and_other(BOND_TYPES),
+    "stereo": list(STEREO),  # without a column for others
+    "conjugated": ["no", "yes"],
+}
+BOND_WIDTHS = tuple(map(len, BOND_VALUES.values()))
 
 
 def read_ogb(path: Path, classes: int) -> PublishedGraphs:

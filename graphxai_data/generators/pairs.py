@@ -47,6 +47,13 @@ class PairGenerator(Generator):
         the classes.
         """
 
+    def field_descriptions(self) -> dict[str, str]:
+        """Return what the fields about causes mean, in addition to those of all datasets."""
+        return super().field_descriptions() | {
+            "cause": "cause that the node belongs to: 0 none, 1 A, 2 B",
+            "cause_y": "classes of causes A and B, whichever of them makes the class of the graph",
+        }
+
     def cause_classes(self, index: Ints) -> Ints:
         """Return the classes [2, g] of A and B; all combinations in turn, except in `-both`."""
         count = self.schema().num_classes

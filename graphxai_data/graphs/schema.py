@@ -20,6 +20,14 @@ _DRAWN: dict[str, tuple[str, int]] = {
     "smiles": ("text", 0), "smiles_atom": ("node", 0), "segments": ("graph", 2),
 }  # fmt: skip
 
+# What they mean in every dataset.
+DRAWN_DESCRIPTIONS = {
+    "smiles": "SMILES of the molecule",
+    "smiles_atom": "number of the node's atom in the SMILES, from 0 in the order of the text; "
+    "hydrogens that the text does not list come last, as RDKit's AddHs numbers them",
+    "segments": "node of each pixel, [row, column] from the top left",
+}
+
 Encoding = Literal["onehot", "multihot", "dense"]
 Level = Literal["node", "edge", "graph", "text"]
 

@@ -27,6 +27,7 @@ from graphxai_data.files.disk import write_atomically
 from graphxai_data.graphs.columns import USUAL, Columns, layout_problem, pack, unpack
 from graphxai_data.graphs.digest import shard_digest
 from graphxai_data.graphs.invariants import check_columns, wrong_shape
+from graphxai_data.graphs.meaning import ATTRIBUTES, Attributes, Meaning
 from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.schema import Column, Feature, Level, Schema
 
@@ -45,10 +46,18 @@ class ShardWriter:
     """
 
     def __init__(
-        self, path: str | Path, schema: Schema, *, dataset: str, recipe_sha256: str, seed: int
+        self,
+        path: str | Path,
+        schema: Schema,
+        *,
+        dataset: str,
+        recipe_sha256: str,
+        seed: int,
+        meaning: Meaning | None = None,
     ) -> None:
         self.path = Path(path)
         self._schema = schema
+        self._meaning = meaning
         self._identity = {"dataset": dataset, "recipe_sha256": recipe_sha256, "seed": seed}
         self._records: list[GraphRecord] = []
         self._graph_ids: list[int] = []
@@ -71,11 +80,18 @@ class ShardWriter:
         columns = pack(self._records, self._schema, self._graph_ids, self._splits)
         if problems := check_columns(columns, self._schema):
             raise CheckFailedError(f"{self.path}: nothing written; " + "; ".join(problems))
-        write_atomically(self.path, shard_bytes(columns, self._schema, **self._identity))
+        content = shard_bytes(columns, self._schema, self._meaning, **self._identity)
+        write_atomically(self.path, content)
 
 
-def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
-    """Return a shard's HDF5 file, with the attributes `dataset`, `recipe_sha256` and `seed`."""
+def shard_bytes(
+    columns: Columns, schema: Schema, meaning: Meaning | None = None, **identity: Any
+) -> bytes:
+    """Return a shard's HDF5 file.
+
+    `identity` are the file attributes `dataset`, `recipe_sha256` and `seed`; with a `meaning`,
+    arrays have the attributes that it gives them.
+    """
     largest = int(columns["edge_index"].max(initial=0))
     narrow = columns["edge_index"].astype(np.min_scalar_type(largest))
     stored = {
@@ -102,6 +118,10 @@ def shard_bytes(columns: Columns, schema: Schema, **identity: Any) -> bytes:
                     f[column.name].attrs["widths"] = np.bytes_(widths)
         for extra in schema.extras:
             f[extra.name].attrs["level"] = np.bytes_(extra.level)
+        described = {} if meaning is None else meaning.attributes(schema)
+        for name, attributes in sorted(described.items()):
+            for key, value in sorted(attributes.items()):
+                f[name].attrs.create(key, value, dtype=h5py.string_dtype())
     return buffer.getvalue()
 
 
@@ -215,6 +235,15 @@ class ShardReader:
             }
         )
 
+    @cached_property
+    def described(self) -> dict[str, Attributes]:
+        """What the file says about its arrays, as in `Meaning.attributes`; nothing in older ones.
+
+        Read it only from a file whose hash was compared: see `identity`.
+        """
+        arrays = self._read_again(lambda file: {name: _described(file[name]) for name in file})
+        return {name: attributes for name, attributes in arrays.items() if attributes}
+
     def _read_again(self, read: Callable[[h5py.File], T]) -> T:
         try:
             with h5py.File(self.path, "r") as file:
@@ -231,9 +260,10 @@ class ShardReader:
                 f"(expected {self.sha256}, got {digest}); delete it and build again"
             )
 
-    def check_bytes(self, schema: Schema, **identity: Any) -> None:
+    def check_bytes(self, schema: Schema, meaning: Meaning | None, **identity: Any) -> None:
         """Raise a `DamagedError` unless `shard_bytes` of the arrays gives the same bytes again."""
-        if self.schema != schema or shard_bytes(self.columns, schema, **identity) != self._image:
+        same = self.schema == schema
+        if not same or shard_bytes(self.columns, schema, meaning, **identity) != self._image:
             raise DamagedError(
                 f"{self.path}: writing its arrays again gives other bytes; "
                 "delete it and build again"
@@ -290,6 +320,16 @@ def _read_feature(array_id: h5py.h5d.DatasetID, array: npt.NDArray[Any]) -> Feat
         return Feature(width, "onehot")
     widths = tuple(int(part) for part in _read_attribute(array_id, "widths", str).split(","))
     return Feature(width, "multihot", widths)
+
+
+def _described(array: h5py.Dataset) -> Attributes:
+    """Return the attributes of an array that are for people: texts, and lists of names."""
+    attributes: Attributes = {}
+    for key in ATTRIBUTES:
+        if key in array.attrs:
+            value = array.attrs[key]
+            attributes[key] = value if isinstance(value, str) else [str(name) for name in value]
+    return attributes
 
 
 def _read_attribute(location: Any, name: str, kind: type[T]) -> T:

@@ -162,7 +162,8 @@ class GeneratorCheck:
         identity = self.recipe.identity(self.seed)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "shard-00000.h5"
-            path.write_bytes(shard_bytes(self.columns, self.recipe.schema, **identity))
+            schema, meaning = self.recipe.schema, self.recipe.meaning
+            path.write_bytes(shard_bytes(self.columns, schema, meaning, **identity))
             shard = ShardReader(path)
             shard.check()
             self.records = [shard[i] for i in range(len(shard))]

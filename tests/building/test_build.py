@@ -17,7 +17,7 @@ from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import DiskFullError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import read_toml
-from graphxai_data.graphs.shards import ShardReader
+from graphxai_data.graphs.shards import ShardReader, shard_bytes
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from tests.conftest import needs_proc, run_python
@@ -188,6 +188,18 @@ def test_a_damaged_shard_of_an_unfinished_build_is_made_again_and_the_others_are
     folder = tmp_path / "ba2motif/seed-0"
     assert verify(folder) == []
     assert (folder / "shard-00001.h5").stat().st_mtime_ns == kept
+
+
+def test_a_shard_without_names_in_an_unfinished_build_is_made_again(tmp_path: Path) -> None:
+    partial = _interrupted(tmp_path, graphs=40)
+    first = ShardReader(partial / "shard-00000.h5")
+    first.path.write_bytes(shard_bytes(first.columns, first.schema, **first.identity))
+    build("ba2motif", root=tmp_path, graphs=40, shard_size=10, engine="serial")
+    folder = tmp_path / "ba2motif/seed-0"
+    assert verify(folder) == []
+    assert list(ShardReader(folder / "shard-00000.h5").described["y"]["names"]) == [
+        "house", "cycle",
+    ]  # fmt: skip
 
 
 def test_an_identical_build_is_verified_and_kept(small_build: Path) -> None:

@@ -16,6 +16,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.files.hashing import file_sha256
 from graphxai_data.graphs.columns import Columns
 from graphxai_data.graphs.shards import ShardReader, shard_bytes
+from graphxai_data.manifest import Manifest
 from tests.conftest import (
     SharedBuilds,
     copy_build,
@@ -210,9 +211,51 @@ def _forge_manifest(folder: Path) -> None:
 def _forge(folder: Path, change: Callable[[Columns], Columns]) -> None:
     path = folder / "shard-00001.h5"
     shard = ShardReader(path)
-    image = shard_bytes(change(shard.columns), shard.schema, **shard.identity)
+    meaning = Manifest.load(folder).meaning
+    image = shard_bytes(change(shard.columns), shard.schema, meaning, **shard.identity)
     path.write_bytes(image)
     _forge_manifest(folder)
+
+
+def _as_of_older_versions(folder: Path) -> None:
+    """Take names and descriptions out of a build, as if it had been made before there were any."""
+    for path in folder.glob("shard-*.h5"):
+        shard = ShardReader(path)
+        path.write_bytes(shard_bytes(shard.columns, shard.schema, **shard.identity))
+    _forge_manifest(folder)
+    plain = json.loads((folder / "manifest.json").read_text())
+    del plain["meaning"]
+    (folder / "manifest.json").write_text(json.dumps(plain))
+
+
+def test_a_build_without_names_loads_verifies_and_is_kept(small_build: Path) -> None:
+    content = Manifest.load(small_build).content_sha256
+    _as_of_older_versions(small_build)
+    assert verify(small_build, full=True) == []
+    kept = build(
+        "ba2motif", root=small_build.parent.parent, graphs=40, shard_size=10, engine="serial"
+    )
+    assert (kept.meaning, kept.content_sha256) == (None, content)
+    assert "meaning" not in json.loads(kept.to_json())
+
+
+@pytest.mark.parametrize("names", [["cycle", "house"], ["house", "cycle", "k23"], None])
+def test_names_that_are_not_the_manifests_are_noticed(
+    small_build: Path, names: list[str] | None
+) -> None:
+    with h5py.File(small_build / "shard-00001.h5", "a") as f:
+        del f["y"].attrs["names"]
+        if names:
+            f["y"].attrs["names"] = names
+    _forge_manifest(small_build)
+    (problem,) = verify(small_build)
+    assert "shard-00001.h5: its names of classes, features or fields are not" in problem
+
+
+def test_names_that_do_not_fit_the_classes_are_noticed(small_build: Path) -> None:
+    meaning = json.loads((small_build / "manifest.json").read_text())["meaning"]
+    edit_manifest(small_build, meaning=meaning | {"class_names": ["house"]})
+    assert "meaning: class_names: expected 2 names, got 1" in verify(small_build)[0]
 
 
 def _with(name: str, edit: Callable[[np.ndarray], None]) -> Callable[[Columns], Columns]:

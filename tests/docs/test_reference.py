@@ -17,6 +17,7 @@ from graphxai_data.evaluation.evaluate import evaluate
 from graphxai_data.explain.variants import select_variants
 from graphxai_data.generators import GENERATORS, generator_class
 from graphxai_data.graphs.columns import USUAL
+from graphxai_data.graphs.meaning import ATTRIBUTES, MAX_NAMES, Meaning, Value
 from graphxai_data.graphs.summary import Summary
 from graphxai_data.manifest import Manifest, ShardEntry, SourceRecord
 from graphxai_data.recipe import EXPECTABLE, Recipe, Rings
@@ -96,8 +97,15 @@ def test_every_array_of_a_shard_is_in_the_reference() -> None:
         recipe = Recipe.load(path)
         for extra in recipe.schema.extras:
             arrays |= {extra.name} | ({f"{extra.name}_ptr"} if extra.level == "text" else set())
-    text = section("shards.md", "Arrays")
-    assert first_cells(text[: text.index("File attributes")]) == arrays
+    assert first_cells(section("shards.md", "Arrays")) == arrays
+
+
+def test_every_attribute_of_an_array_is_in_the_reference() -> None:
+    assert first_cells(section("shards.md", "Names")) == set(ATTRIBUTES)
+    assert f"{MAX_NAMES:,} columns" in section("shards.md", "Names")
+    keys = section("shards.md", "manifest.json")
+    for key in (*keys_of(Meaning), *keys_of(Value)):
+        assert f"`{key}`" in keys
 
 
 def test_every_key_of_manifest_and_rings_is_in_the_reference(built_root: Path) -> None:

@@ -16,6 +16,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import CheckFailedError, GraphXAIDataError, InputError
 from graphxai_data.generators import PLUGINS
 from graphxai_data.graphs.shards import ShardReader
+from graphxai_data.manifest import Manifest
 from tests.conftest import importing_environment
 from tests.generators import toy
 from tests.generators.toy import RECIPE, Toy
@@ -483,12 +484,59 @@ def test_a_recipe_uses_the_class_that_was_registered_last(tmp_path: Path) -> Non
         ("schema", None, "schema: expected a Schema, got NoneType"),
         ("node_values", ["a"], "node_values: expected a dict of names"),
         ("node_values", {"a": "b"}, "node_values: expected a dict of names"),
+        ("node_values", {"a": ["b"]}, "node_values: a: expected 3 options, got 1"),
+        ("edge_values", {"a": ["b"]}, "edge_values: the schema has no such features"),
+        ("class_names", "ab", "class_names: expected a list of texts, got str"),
+        ("field_descriptions", None, "field_descriptions: expected a dict of fields"),
+        ("field_descriptions", {"z": "a"}, "field_descriptions: 'z' is no field"),
     ],
 )
 def test_wrong_descriptions_are_refused(name: str, result: Any, sentence: str) -> None:
     register("toy", type("Described", (Toy,), {name: lambda self: result}))
     with pytest.raises(InputError, match=sentence):
         Recipe.from_dict(RECIPE).generator_object  # noqa: B018
+
+
+def test_names_of_a_plugin_are_in_its_build_and_defaults_where_it_has_none(tmp_path: Path) -> None:
+    class Described(Toy):
+        def schema(self) -> Schema:
+            extras = (Column("end", "node"), Column("other", "node"))
+            return replace(super().schema(), edge_features=Feature(2, "dense"), extras=extras)
+
+        def edge_values(self) -> dict[str, list[str] | None]:
+            return {"length": None, "width": None}
+
+        def field_descriptions(self) -> dict[str, str]:
+            return {"end": "1 at the free end of the path"}
+
+        def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+            record = super().make(label, rng)
+            edges, end = record.edge_index.shape[1], np.arange(record.num_nodes) == 0
+            meta = {"end": end, "other": end}
+            return replace(record, edge_attr=np.ones((edges, 2), np.float32), meta=meta)
+
+    manifest = build_toy(Described, tmp_path)
+    folder = tmp_path / "toy" / "seed-0"
+    assert verify(folder, full=True) == []
+    assert ShardReader(folder / "shard-00000.h5").described == {
+        "y": {"names": ["class 0", "class 1"]},
+        "split": {"names": ["train", "valid", "test"]},
+        "x": {"names": ["0", "1", "2"], "values": ["feature 0"]},
+        "edge_attr": {"names": ["length", "width"]},
+        "end": {"description": "1 at the free end of the path"},
+    }
+    assert manifest.meaning == Manifest.load(folder).meaning
+
+
+def test_very_wide_features_have_no_names_in_a_build() -> None:
+    class Wide(Toy):
+        def schema(self) -> Schema:
+            return Schema(Feature(2**20, "dense"), edge_features=None, num_classes=2)
+
+    register("toy", Wide)
+    meaning = Recipe.from_dict(RECIPE).meaning
+    assert meaning.node_values == ()
+    assert set(meaning.attributes(Recipe.from_dict(RECIPE).schema)) == {"y", "split"}
 
 
 def test_params_that_crash_are_named() -> None:

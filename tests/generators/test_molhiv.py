@@ -11,16 +11,18 @@ import pytest
 import torch
 from click.testing import Result
 from ogb.graphproppred import Evaluator
+from ogb.utils.features import allowable_features
 from ogb.utils.mol import smiles2graph
 
 from graphxai_data import GraphXAIDataset, build
 from graphxai_data.building.verify import verify
 from graphxai_data.errors import InputError
 from graphxai_data.files.raw import Source
-from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS
+from graphxai_data.generators.molhiv import ATOM_WIDTHS, BOND_WIDTHS, MolHIVGenerator
 from graphxai_data.generators.molhiv_proof import MolHIVProver
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.metrics import roc_auc
+from graphxai_data.recipe import Recipe
 from graphxai_data.training.train import train
 
 RAW = os.environ.get("GRAPHXAI_DATA_RAW")
@@ -79,6 +81,17 @@ def written(folder: Path, texts: dict[str, str], packed: str = "plain") -> Path:
         content = text.encode()
         path.write_bytes(gzip.compress(content) if packed == "gzip" else content)
     return folder
+
+
+def test_names_of_values_are_ogbs() -> None:
+    """A last option for all others is "misc" in OGB, "other" here."""
+    values = MolHIVGenerator(Recipe.load("molhiv").params).edge_values()
+    ours = [[name.replace("other", "misc") for name in options] for options in values.values()]
+    theirs = ("possible_bond_type_list", "possible_bond_stereo_list", "possible_is_conjugated_list")
+    yes_no = {False: "no", True: "yes"}
+    assert ours == [
+        [yes_no.get(option, option) for option in allowable_features[key]] for key in theirs
+    ]
 
 
 @pytest.mark.parametrize("packed", ["plain", "gzip", "zip"])

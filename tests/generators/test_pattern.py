@@ -42,6 +42,18 @@ def test_any_number_of_graphs_has_its_splits_in_proportion(graphs: int) -> None:
     assert np.abs(np.bincount(plan.split, minlength=3) - expected).max() < 1
 
 
+def test_the_expected_number_of_edges_is_that_of_the_parameters() -> None:
+    """Summed over all sizes, where the recipe's comment has a formula."""
+    sizes = np.arange(PARAMS.size_min, PARAMS.size_max + 1)
+    pairs = (sizes * (sizes - 1)).mean()  # ordered pairs of nodes in a block, or in a pattern
+    between = np.multiply.outer(sizes, sizes).mean()  # of a node in one and a node in another
+    blocks = PARAMS.communities
+    expected = blocks * PARAMS.inside * pairs + PARAMS.pattern_inside * pairs
+    expected += blocks * (blocks - 1) * PARAMS.across * between
+    expected += 2 * blocks * PARAMS.pattern_across * between
+    assert Recipe.load("pattern").expected["edges_mean"].value == pytest.approx(expected, abs=0.05)
+
+
 def test_sizes_and_edges_are_distributed_as_published() -> None:
     recipe = Recipe.load("pattern")
     plan = make_plan(recipe, 0, 600)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from graphxai_data.errors import CheckFailedError, DamagedError
 from graphxai_data.graphs.columns import pack
 from graphxai_data.graphs.digest import ArrayDigest, shard_digest, widened
+from graphxai_data.graphs.meaning import Meaning, Value
 from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.schema import Column, Feature, Schema
 from graphxai_data.graphs.shards import ShardReader, ShardWriter, shard_bytes
@@ -227,7 +228,8 @@ def test_every_truncation_is_noticed(data: st.DataObject) -> None:
 @given(st.data())
 def test_a_flipped_bit_is_noticed_or_harmless(data: st.DataObject) -> None:
     columns = _columns(SIMPLE, [_path_graph(5)] * 3)
-    image = bytearray(shard_bytes(columns, SIMPLE, **IDENTITY))
+    meaning = Meaning(("only",), (Value("kind", ("a",)),))
+    image = bytearray(shard_bytes(columns, SIMPLE, meaning, **IDENTITY))
     image[data.draw(st.integers(0, len(image) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "s.h5"
