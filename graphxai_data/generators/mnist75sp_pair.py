@@ -94,6 +94,18 @@ class MNIST75spPairGenerator(PairGenerator):
         """Return the channels, which are all numbers."""
         return dict.fromkeys(self.params.channels)
 
+    def field_descriptions(self) -> dict[str, str]:
+        """Return what a reader has to know about places and images."""
+        return super().field_descriptions() | {
+            "image_id": "numbers of the left and the right image in MNIST; training images from 0, "
+            "test from 60000",
+            "pos": "centre (x, y) of the superpixel: mean column (x) and row (y) of its pixels in "
+            f"its own image, counted from 0 at the top left, divided by {SIDE}; half a pixel is "
+            "not added; x of the right digit is 1 more",
+            "x": "s is the mean intensity of the superpixel, from 0 (no ink) to 1; x is half of "
+            "that of pos, y as pos",
+        }
+
     def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str:
         """Return an SVG of graphs: both images, superpixels, graph and rationale."""
         from graphxai_data.drawing.digits import digit_gallery
