@@ -40,6 +40,7 @@ from graphxai_data.progress import Progress, no_progress, with_time_left
 from graphxai_data.recipe import Recipe
 from graphxai_data.remote import is_built
 from graphxai_data.sources import registry
+from graphxai_data.training.floors import degree_floor
 from graphxai_data.training.train import HISTORY, device_of, run_folder, train
 
 log = logging.getLogger(__name__)
@@ -144,6 +145,9 @@ def _run_cells(
     changes = BUDGETS[report.budget].changes
     settings = {"configuration": report.configuration, "device": device, "changes": changes}
     cells = _grid(report, opened)
+    if "table 2" in report.parts:
+        floors = {name: degree_floor(dataset) for name, dataset in opened.items()}
+        report.floors = {name: floor["test"] for name, floor in floors.items() if floor}
     progress = with_time_left(progress, [_cost(cell, opened[cell.dataset]) for cell in cells])
     done: dict[Cell, list[Row]] = {}
     for i, cell in enumerate(cells):

@@ -14,6 +14,7 @@ from graphxai_data.evaluation.paper_figures import SCORES
 from graphxai_data.evaluation.saved_rows import without_nan
 from graphxai_data.evaluation.tables import number, with_deviation
 from graphxai_data.metrics import mean_and_deviation
+from graphxai_data.training.floors import DEGREE_FLOOR
 
 Part = Literal["table 2", "table 3", "figure b", "figure qualitative"]
 PARTS: tuple[Part, ...] = ("table 2", "table 3", "figure b", "figure qualitative")
@@ -44,7 +45,8 @@ Results = Mapping[Cell, list[Row]]
 class Reproduction:
     """All results so far: table 2 in `predictions`, table 3 in `explanations`, figure b in `sweep`.
 
-    `builds` has the content SHA-256 of every dataset, `left_out` what is missing and why, and
+    `floors` has the scores of the rule by degree, for datasets whose nodes have classes; `builds`
+    has the content SHA-256 of every dataset, `left_out` what is missing and why, and
     `missing` the number of cells that are not done yet, None before they are counted.
     """
 
@@ -57,13 +59,14 @@ class Reproduction:
     explanations: list[Row] = field(default_factory=list)
     sweep: list[Row] = field(default_factory=list)
     figures: list[str] = field(default_factory=list)
+    floors: dict[str, Row] = field(default_factory=dict)
     builds: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     missing: int | None = None
 
     def update(self, results: Results) -> None:
         """Compute the tables from the results of cells."""
-        self.predictions = prediction_rows(results)
+        self.predictions = prediction_rows(results, self.floors)
         self.explanations = explanation_rows(results)
         self.sweep = sweep_rows(results)
         figures = _group_rows(results, "figure qualitative", lambda cell: (cell.dataset,))
@@ -85,9 +88,9 @@ def _group_rows(
     return groups
 
 
-def prediction_rows(results: Results) -> list[Row]:
-    """Return table 2: F1 over seeds, next to the paper's."""
-    table = []
+def prediction_rows(results: Results, floors: Mapping[str, Row]) -> list[Row]:
+    """Return table 2: F1 over seeds, next to the paper's, and what models have to beat."""
+    table: list[Row] = []
     groups = _group_rows(results, "table 2", lambda cell: (cell.dataset, cell.model))
     for (dataset, model), seeds in groups.items():
         f1, deviation = mean_and_deviation(row["f1"] for row in seeds)
@@ -100,6 +103,11 @@ def prediction_rows(results: Results) -> list[Row]:
             "seconds": sum(row["seconds"] for row in seeds),
             **{key: mean_and_deviation(row[key] for row in seeds)[0] for key in others},
         })  # fmt: skip
+    unknown = dict.fromkeys(("f1_std", "paper", "difference", "seconds"), math.nan)
+    for dataset in [name for name in floors if any(row["dataset"] == name for row in table)]:
+        floor = {"dataset": dataset, "model": DEGREE_FLOOR, "seeds": 1}
+        last = max(i for i, row in enumerate(table) if row["dataset"] == dataset)
+        table.insert(last + 1, floor | unknown | dict(floors[dataset]))
     return table
 
 
@@ -219,7 +227,7 @@ def _section(
 
 def _prediction_cells(row: Row) -> list[str]:
     return [
-        row["model"], with_deviation(row, "f1"), f"{row['paper']:.2f}",
+        row["model"], with_deviation(row, "f1"), number(row["paper"]),
         number(row["difference"], 3, "+"), number(row.get("roc_auc"), 3),
     ]  # fmt: skip
 

@@ -14,7 +14,13 @@ from graphxai_data.evaluation import paper_figures as figures
 from graphxai_data.evaluation import reproduce as module
 from graphxai_data.evaluation.evaluate import Row
 from graphxai_data.evaluation.reproduce import BUDGETS, Budget, reproduce, run_cell
-from graphxai_data.evaluation.reproduction import PARTS, Cell, Reproduction, sweep_rows
+from graphxai_data.evaluation.reproduction import (
+    PARTS,
+    Cell,
+    Reproduction,
+    prediction_rows,
+    sweep_rows,
+)
 from graphxai_data.progress import with_time_left
 from graphxai_data.training.checkpoint import read_card
 from tests.generators.test_nci1 import tu_files, written
@@ -358,3 +364,15 @@ def test_on_the_command_line(
     assert cli("reproduce", "--table", "1").exit_code == 2
     empty = cli("reproduce", "--datasets", ",")
     assert (empty.exit_code, "expected names with commas" in empty.stderr) == (2, True)
+
+
+def test_the_floor_by_degree_follows_the_models_of_its_dataset() -> None:
+    scores = {"f1": 0.5, "seconds": 1.0}
+    results = {
+        Cell("table 2", dataset, "gin", 0): [scores] for dataset in ("pattern", "mnist75sp-r23")
+    }
+    rows = prediction_rows(results, {"pattern": {"f1": 0.8, "roc_auc": 0.9}, "nci1": {"f1": 1.0}})
+    assert [(row["dataset"], row["model"]) for row in rows] == [
+        ("pattern", "gin"), ("pattern", "degree (no model)"), ("mnist75sp-r23", "gin"),
+    ]  # fmt: skip
+    assert (rows[1]["f1"], rows[1]["roc_auc"]) == (0.8, 0.9)
