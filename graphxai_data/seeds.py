@@ -37,6 +37,12 @@ class Draws:
     def __init__(self, bits: np.random.PCG64) -> None:
         self._bits = bits
 
+    @property
+    def seed(self) -> int:
+        """The seed of the build, for `rng_for` of other streams."""
+        sequence: Any = self._bits.seed_seq
+        return int(sequence.entropy)
+
     def words(self, count: int) -> Words:
         """Return the next raw words [count]."""
         return self._bits.random_raw(count)
