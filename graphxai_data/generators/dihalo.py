@@ -18,11 +18,11 @@ from graphxai_data.generators.dihalo_check import check_position, check_ring, ha
 from graphxai_data.generators.dihalo_decoys import (
     DECOY_WORDS,
     decoy_sites,
-    draw_decoys,
+    graft_among_decoys,
     may_gain_stereo,
 )
 from graphxai_data.generators.dihalo_family import BACKGROUNDS, family_splits, ranked_pool
-from graphxai_data.generators.dihalo_graft import RATIONALE_ATOMS, graft
+from graphxai_data.generators.dihalo_graft import graft
 from graphxai_data.generators.dihalo_molecules import (
     DiHaloParams,
     MoleculeGenerator,
@@ -46,8 +46,8 @@ class DiHaloGenerator(MoleculeGenerator):
         """The recipe's numbers."""
 
         matched: bool  # every background carries all nine isomers at the same carbon, in one group
-        # Every molecule carries two of each halogen; those that do not make the class are unlike
-        # pairs on two benzene rings of the background.
+        # Every molecule has three benzene rings with two halogens each, two of each halogen in
+        # all: the like pair makes the class.
         decoys: bool
 
         def __post_init__(self) -> None:
@@ -112,7 +112,7 @@ class DiHaloGenerator(MoleculeGenerator):
         params = self.params
         findings = Findings(columns)
         mask, label = columns["node_mask"].astype(bool), columns["y"].astype(np.int64)
-        check_ring(findings, columns, params, mask, label)
+        check_ring(findings, columns, params, mask, label, is_grafted=not params.decoys)
         for number, halogen in enumerate(halogen_ids(params)):
             of_class = number == label // len(params.positions)
             findings.require(
@@ -151,16 +151,15 @@ def _draw(
     bond, place = int(words[0]), int(words[1 + label % positions])
     by_atom = words[1 + positions :].reshape(1 + classes, MAX_ATOMS)
     halogen, position = params.classes[label]
-    decoys: dict[int, str] = {}
     if params.decoys:
-        one, other = (h for h in params.halogens if h != halogen)
-        attached_to, decoys = draw_decoys(background, (one, other), bond, by_atom[0, :DECOY_WORDS])
+        others = (h for h in params.halogens if h != halogen)
+        smiles, rationale = graft_among_decoys(
+            background, (halogen, *others), position, by_atom[0, :DECOY_WORDS]
+        )
     else:
-        carbons = [atom for atom, count in enumerate(background.hydrogens) for _ in range(count)]
-        attached_to = carbons[bond % len(carbons)]
-    smiles, first = graft(background, attached_to, halogen, position, place, decoys)
+        smiles, rationale = graft(background, halogen, position, bond, place)
     graph = molecule_graph(params, smiles, by_atom[1 + label], index)
-    node_mask = (graph.atom_at >= first) & (graph.atom_at < first + RATIONALE_ATOMS)
+    node_mask = np.isin(graph.atom_at, rationale)
     return GraphRecord(
         x=graph.x,
         edge_index=graph.edge_index,
@@ -176,7 +175,7 @@ def _draw(
 def _reason_against_decoys(molecule: Chem.Mol, background: Background) -> str | None:
     """Return why decoys do not fit on a molecule, or None."""
     if not decoy_sites(molecule, background):
-        return "has no two benzene rings with room for decoys"
+        return "has no two benzene rings with room for halogens"
     if may_gain_stereo(molecule, background):
         return "a graft could make a stereo centre"
     return None

@@ -17,9 +17,17 @@ def halogen_ids(params: DiHaloParams) -> Ints:
 
 
 def check_ring(
-    findings: Findings, columns: Columns, params: DiHaloParams, mask: Mask, label: Ints
+    findings: Findings,
+    columns: Columns,
+    params: DiHaloParams,
+    mask: Mask,
+    label: Ints,
+    is_grafted: bool = True,
 ) -> None:
-    """Add to the findings where `mask` [N] is not an attached di-halo ring of class `label` [g]."""
+    """Add to the findings where `mask` [N] is not a di-halo ring of class `label` [g].
+
+    A grafted ring is attached by one bond.
+    """
     x = columns["x"].astype(np.int64)
     source, target = global_edges(columns)
     halogen_of_class = halogen_ids(params)[label // len(params.positions)]
@@ -28,17 +36,20 @@ def check_ring(
     ring_edge = carbon[source] & carbon[target]
     in_ring = np.bincount(source[ring_edge], minlength=len(x))
     aromatic = columns["edge_attr"] == BONDS.index("aromatic")
-    hydrogen = params.atoms.index("H") if "H" in params.atoms else -1
-    crossing = mask[source] & ~mask[target] & (x[target] != hydrogen)
     for holds, sentence in (
         (findings.nodes(mask) == RATIONALE_ATOMS, "the rationale does not have eight atoms"),
         (findings.nodes(carbon) == RING_ATOMS, "the rationale does not have six carbons"),
         (findings.nodes(halogen) == 2, "the rationale does not have two of the class's halogen"),
         (findings.nodes(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring"),
         (findings.edges(ring_edge & ~aromatic) == 0, "the ring is not aromatic"),
-        (findings.edges(crossing) == 1, "the ring is not attached by exactly one bond"),
     ):
         findings.require(holds, sentence)
+    if is_grafted:
+        hydrogen = params.atoms.index("H") if "H" in params.atoms else -1
+        crossing = mask[source] & ~mask[target] & (x[target] != hydrogen)
+        findings.require(
+            findings.edges(crossing) == 1, "the ring is not attached by exactly one bond"
+        )
 
 
 def check_position(

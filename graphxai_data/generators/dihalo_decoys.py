@@ -1,19 +1,30 @@
-"""Decoys of Di-Halo-Benzene: unlike pairs of halogens on two benzene rings of the background."""
+"""Decoys of Di-Halo-Benzene: three benzene rings with two halogens each, one of them alike.
 
+One ring is grafted, two are of the background. Which of them has the like pair is drawn at random,
+and so are the positions on all of them. So whatever does not compare halogens with each other finds
+the rationale in one of three molecules.
+"""
+
+from collections.abc import Collection
 from itertools import combinations
 from typing import NamedTuple
 
 from rdkit import Chem
 
+from graphxai_data.generators.dihalo_graft import PLACES, ring_text
 from graphxai_data.generators.molecule_pool import Background
+from graphxai_data.generators.smiles_text import atoms_of, free_ring_closure, insert_branches
 from graphxai_data.seeds import Words
 
-# Random words that the decoys of a molecule take.
-DECOY_WORDS = 7
+# Random words that decide on rings, attachment, places and halogens of a molecule.
+DECOY_WORDS = 12
+_POSITIONS = ("ortho", "meta", "para")  # one, two or three bonds apart on the ring
+
+Pairs = dict[str, list[tuple[int, int]]]
 
 
-class DecoySites(NamedTuple):
-    """Two benzene rings for decoys, and where the di-halo ring may be attached next to them."""
+class Sites(NamedTuple):
+    """Two benzene rings of a background, and where the third may be attached next to them."""
 
     rings: tuple[tuple[int, ...], tuple[int, ...]]  # their atoms, in the order of the bonds
     attachments: tuple[int, ...]
@@ -41,48 +52,82 @@ def may_gain_stereo(molecule: Chem.Mol, background: Background) -> bool:
     return bool(before != after)
 
 
-def decoy_sites(molecule: Chem.Mol, background: Background) -> list[DecoySites]:
-    """Return every choice of two benzene rings that leaves two free carbons on each of them."""
+def decoy_sites(molecule: Chem.Mol, background: Background) -> list[Sites]:
+    """Return every choice of two benzene rings that can have halogens at all positions.
+
+    After the graft, each of the two has at least two more substituents: only the grafted ring has a
+    single one, so that the background can be told from the molecule.
+    """
     free = aromatic_places(molecule, background)
     sites = []
-    for pair in combinations(_benzene_rings(molecule), 2):
-        places = [sum(atom in free for atom in ring) for ring in pair]
-        if min(places) < 2:
-            continue
-        # Rings do not share a carbon with a hydrogen, also if they are fused.
-        full = {a for ring, count in zip(pair, places, strict=True) if count == 2 for a in ring}
-        if attachments := tuple(atom for atom in free if atom not in full):
-            sites.append(DecoySites(pair, attachments))
+    for rings in combinations(_benzene_rings(molecule), 2):
+        attachments = tuple(
+            place
+            for place in free
+            if all(
+                len(left := set(ring) & set(free) - {place}) < 5
+                and len(_pairs(ring, left)) == len(_POSITIONS)
+                for ring in rings
+            )
+        )
+        if attachments:
+            sites.append(Sites(rings, attachments))
     return sites
 
 
-def draw_decoys(
-    background: Background, halogens: tuple[str, str], attachment: int, words: Words
-) -> tuple[int, dict[int, str]]:
-    """Return where the di-halo ring is attached, and the decoys by the carbon that carries them.
+def graft_among_decoys(
+    background: Background, halogens: tuple[str, str, str], position: str, words: Words
+) -> tuple[str, list[int]]:
+    """Return a SMILES with three rings, and the numbers of the rationale's eight atoms in it.
 
-    Two rings get one of each of the two `halogens`. As for the labelled pair, ortho, meta and para
-    are equally likely, as far as the free carbons of a ring allow. The random words `attachment`
-    and `words` [DECOY_WORDS] decide.
+    One ring has two of the first halogen at `position`. The two others have one of each of the
+    other halogens, at random positions. The random words [DECOY_WORDS] decide.
     """
     molecule = Chem.MolFromSmiles(background.smiles)
     options = decoy_sites(molecule, background)
-    sites = options[int(words[0]) % len(options)]
+    which, attachment, like, *rest = (int(word) for word in words)
+    sites = options[which % len(options)]
     attached_to = sites.attachments[attachment % len(sites.attachments)]
     free = set(aromatic_places(molecule, background)) - {attached_to}
-    decoys: dict[int, str] = {}
-    for ring, (position, place, turn) in zip(sites.rings, words[1:].reshape(2, 3), strict=True):
-        pairs: dict[int, list[tuple[int, int]]] = {}
-        for i, j in combinations([i for i, atom in enumerate(ring) if atom in free], 2):
-            pairs.setdefault(min(j - i, 6 - (j - i)), []).append((ring[i], ring[j]))
-        at_position = pairs[sorted(pairs)[int(position) % len(pairs)]]
-        carbons = at_position[int(place) % len(at_position)]
-        decoys |= dict(zip(carbons, halogens[:: 1 if int(turn) % 2 else -1], strict=True))
-    return attached_to, decoys
+    like_ring = like % 3  # the grafted one is the last
+
+    branches: dict[int, str] = {}
+    for number in range(3):
+        at, place, turn = rest[3 * number : 3 * number + 3]
+        pair = (halogens[0],) * 2 if number == like_ring else halogens[1:][:: 1 if turn % 2 else -1]
+        name = position if number == like_ring else _POSITIONS[at % len(_POSITIONS)]
+        if number == 2:
+            places = PLACES[name][place % len(PLACES[name])]
+            closure = free_ring_closure(background.smiles)
+            branches[attached_to] = "-" + ring_text(dict(zip(places, pair, strict=True)), closure)
+        else:
+            carbons = _pairs(sites.rings[number], free)[name]
+            branches |= dict(zip(carbons[place % len(carbons)], pair, strict=True))
+
+    smiles, first_atom = insert_branches(background.smiles, branches)
+    if like_ring == 2:
+        return smiles, list(range(first_atom[attached_to], first_atom[attached_to] + 8))
+    ring = sites.rings[like_ring]
+    bearing = [carbon for carbon in ring if carbon in branches and carbon != attached_to]
+    return smiles, [*(_number(a, branches) for a in ring), *(first_atom[a] for a in bearing)]
+
+
+def _number(atom: int, branches: dict[int, str]) -> int:
+    """Return the number of an atom of the background after branches were inserted."""
+    return atom + sum(len(atoms_of(text)) for at, text in branches.items() if at < atom)
+
+
+def _pairs(ring: tuple[int, ...], free: Collection[int]) -> Pairs:
+    """Return the pairs of free carbons of a ring, by their position to each other."""
+    pairs: Pairs = {}
+    for i, j in combinations([i for i, atom in enumerate(ring) if atom in free], 2):
+        name = _POSITIONS[min(j - i, 6 - (j - i)) - 1]
+        pairs.setdefault(name, []).append((ring[i], ring[j]))
+    return pairs
 
 
 def _benzene_rings(molecule: Chem.Mol) -> list[tuple[int, ...]]:
-    """Return the rings of six aromatic carbons, fused ones too.
+    """Return the rings of six aromatic carbons, fused ones too, but not if to each other.
 
     Each begins with its first atom and goes on with the lower neighbour, and they are sorted, so
     that nothing depends on the order in which RDKit finds them.
@@ -95,4 +140,18 @@ def _benzene_rings(molecule: Chem.Mol) -> list[tuple[int, ...]]:
         first = ring.index(min(ring))
         turned = ring[first:] + ring[:first]
         rings.append(turned if turned[1] < turned[-1] else turned[:1] + turned[:0:-1])
-    return sorted(rings)
+    # In naphthalene and carbazole it is not plain which carbons belong to a pair of halogens.
+    reach = [
+        {
+            neighbour.GetIdx()
+            for atom in ring
+            for neighbour in molecule.GetAtomWithIdx(atom).GetNeighbors()
+            if molecule.GetBondBetweenAtoms(atom, neighbour.GetIdx()).GetIsAromatic()
+        }
+        for ring in rings
+    ]
+    return sorted(
+        ring
+        for i, ring in enumerate(rings)
+        if not any(reach[j] & set(ring) for j in range(len(rings)) if j != i)
+    )

@@ -15,29 +15,32 @@ PLACES = {
 
 
 def graft(
-    background: Background,
-    attached_to: int,
-    halogen: str,
-    position: str,
-    place: int,
-    decoys: Mapping[int, str],
-) -> tuple[str, int]:
-    """Return the grafted SMILES, and the number of the first of the rationale's atoms in it.
+    background: Background, halogen: str, position: str, bond: int, place: int
+) -> tuple[str, list[int]]:
+    """Return the grafted SMILES, and the numbers of the rationale's eight atoms in it.
 
-    The ring, with two of `halogen` at `position`, takes the place of a hydrogen on the atom
-    `attached_to`; the random word `place` selects the places on the ring. `decoys` are halogens by
-    the atom of the background that carries them.
+    The ring has two of `halogen` at `position`. Random words select the C-H `bond` that it replaces
+    and the `place` of the halogens on the ring.
     """
-    ring = "-" + ring_text(halogen, position, place, free_ring_closure(background.smiles))
-    smiles, first_atom = insert_branches(background.smiles, {attached_to: ring, **decoys})
-    return smiles, first_atom[attached_to]
+    carbons = [atom for atom, count in enumerate(background.hydrogens) for _ in range(count)]
+    attached_to = carbons[bond % len(carbons)]
+    closure = free_ring_closure(background.smiles)
+    ring = "-" + di_halo_ring(halogen, position, place, closure)
+    smiles, first_atom = insert_branches(background.smiles, {attached_to: ring})
+    first = first_atom[attached_to]
+    return smiles, list(range(first, first + RATIONALE_ATOMS))
 
 
-def ring_text(halogen: str, position: str, place: int, closure: str) -> str:
-    """Return the SMILES of a ring and its halogens, to be attached at position 1."""
+def di_halo_ring(halogen: str, position: str, place: int, closure: str) -> str:
+    """Return the SMILES of a ring with two like halogens; the word `place` selects their places."""
     places = PLACES[position][place % len(PLACES[position])]
+    return ring_text(dict.fromkeys(places, halogen), closure)
+
+
+def ring_text(halogens: Mapping[int, str], closure: str) -> str:
+    """Return the SMILES of a ring with halogens by their place, to be attached at place 1."""
     text = ""
-    for number in range(1, RING_ATOMS + 1):
-        text += "c" + (closure if number in (1, RING_ATOMS) else "")
-        text += f"({halogen})" if number in places else ""
+    for place in range(1, RING_ATOMS + 1):
+        text += "c" + (closure if place in (1, RING_ATOMS) else "")
+        text += f"({halogens[place]})" if place in halogens else ""
     return text

@@ -85,26 +85,45 @@ def like_pair(graphs: Graphs, atoms: Sequence[str]) -> Scores:
 
 
 def di_halo_ring(graphs: Graphs, atoms: Sequence[str]) -> Scores:
-    """Return [N] one for the atoms of unfused benzene rings with two like halogens, else zero."""
-    nodes, (source, target) = len(graphs.x), graphs.edges
-    aromatic = np.asarray(graphs.edge_attr) == BONDS.index("aromatic")
-    bonds = coo_array((np.ones(aromatic.sum()), graphs.edges[:, aromatic]), (nodes, nodes))
-    _, ring = connected_components(bonds, directed=False)
-    size = np.bincount(ring)
-    carbons = np.bincount(ring[graphs.x == _ids(atoms, ["C"])[0]], minlength=len(size))
-    degree = np.bincount(source[aromatic], minlength=nodes)
-    benzene = (size == 6) & (carbons == 6)
-    benzene[ring[degree != 2]] = False
+    """Return [N] one for the atoms of benzene rings with two like halogens, else zero."""
+    source, target = graphs.edges
+    ring = _benzene_rings(graphs, atoms)
+    rings = ring.max(initial=-1) + 1
     kinds = _ids(atoms, HALOGENS)
-    on_ring = np.isin(graphs.x[source], kinds) & benzene[ring[target]]
+    on_ring = np.isin(graphs.x[source], kinds) & (ring[target] >= 0)
+    halogen, carbon = source[on_ring], target[on_ring]
     by_kind = np.stack([
-        np.bincount(ring[target[on_ring & (graphs.x[source] == kind)]], minlength=len(size))
-        for kind in kinds
+        np.bincount(ring[carbon[graphs.x[halogen] == kind]], minlength=rings) for kind in kinds
     ])  # fmt: skip
     is_di_halo = (by_kind.max(axis=0) == 2) & (by_kind.sum(axis=0) == 2)
-    scores = is_di_halo[ring].astype(np.float64)
-    scores[source[on_ring]] = is_di_halo[ring[target[on_ring]]]
+    scores = np.zeros(len(ring))
+    scores[ring >= 0] = is_di_halo[ring[ring >= 0]]
+    scores[halogen] = is_di_halo[ring[carbon]]
     return scores
+
+
+def _benzene_rings(graphs: Graphs, atoms: Sequence[str]) -> Ints:
+    """Return [N] the number of each node's benzene ring, -1 if it is in none.
+
+    Among aromatic bonds between carbons, whatever is in no cycle is stripped; what remains of a
+    benzene ring, also of one that is fused to a heterocycle, is six carbons.
+    """
+    nodes = len(graphs.x)
+    carbon = graphs.x == _ids(atoms, ["C"])[0]
+    source, target = graphs.edges[:, np.asarray(graphs.edge_attr) == BONDS.index("aromatic")]
+    inside = carbon
+    while True:
+        kept = inside[source] & inside[target]
+        degree = np.bincount(source[kept], minlength=nodes)
+        if not (inside & (degree < 2)).any():
+            break
+        inside = inside & (degree >= 2)
+    bonds = coo_array((np.ones(kept.sum()), (source[kept], target[kept])), (nodes, nodes))
+    _, part = connected_components(bonds, directed=False)
+    is_ring = inside & (np.bincount(part)[part] == 6)
+    ring = np.full(nodes, -1)
+    ring[is_ring] = np.unique(part[is_ring], return_inverse=True)[1]
+    return ring
 
 
 def _ids(atoms: Sequence[str], wanted: Collection[str]) -> Ints:
