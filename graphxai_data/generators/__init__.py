@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # listing datasets needs no NumPy
 GENERATORS = {
     "ba2motif": "BA2MotifGenerator",
     "dihalo": "DiHaloGenerator",
+    "dihalo_pair": "DiHaloPairGenerator",
     "mnist75sp": "MNIST75spGenerator",
     "molhiv": "MolHIVGenerator",
     "nci1": "NCI1Generator",

@@ -32,8 +32,8 @@ HALOGENS = ("F", "Cl", "Br", "I")
 
 def _columns(name: str, graphs: int, seed: int = 0) -> dict:
     recipe = Recipe.load(name)
-    plan = make_plan(recipe, seed, graphs)
-    plan, _ = read_sources(plan, recipe, find_sources(recipe), seed)
+    sources = find_sources(recipe)
+    plan, _ = read_sources(make_plan(recipe, seed, graphs, sources), recipe, sources, seed)
     return recipe.generator_object.generate(plan, seed)
 
 
@@ -69,9 +69,10 @@ def test_places_on_the_ring_are_all_that_differ_by_symmetry(position: str) -> No
     for one in range(2, 7):
         for other in range(one + 1, 7):
             if min(other - one, 6 - (other - one)) == distance:
-                ring = dihalo_graft._ring("Cl", (one, other), "1")
+                ring = dihalo_graft.ring_text({one: "Cl", other: "Cl"}, "1")
                 different.add(Chem.CanonSmiles(f"C({ring})"))
-    rings = [dihalo_graft._ring("Cl", places, "1") for places in dihalo_graft.PLACES[position]]
+    count = len(dihalo_graft.PLACES[position])
+    rings = [dihalo_graft.di_halo_ring("Cl", position, word, "1") for word in range(count)]
     offered = {Chem.CanonSmiles(f"C({ring})") for ring in rings}
     assert offered == different
     assert len(offered) == len(dihalo_graft.PLACES[position])
