@@ -41,6 +41,20 @@ class GraphXAIData(Data):  # type: ignore[misc]
         """[m] bool: the edges with both ends in `node_mask`."""
         return fitting_mask(self, "edge_mask")
 
+    @property
+    def canonical_smiles(self) -> str | list[str]:
+        """RDKit's canonical SMILES of a molecule; a list of them for a batch.
+
+        The stored `smiles` writes what was grafted in one piece; this one does not give it away.
+        """
+        if "smiles" not in self:
+            raise InputError("canonical_smiles: this graph has no smiles; only molecules have")
+        from rdkit import Chem  # only here, because not every graph is a molecule
+
+        if isinstance(self.smiles, str):
+            return str(Chem.CanonSmiles(self.smiles))
+        return [str(Chem.CanonSmiles(smiles)) for smiles in self.smiles]
+
     def __getitem__(self, key: str) -> Any:
         if key in MASKS and key in self._store:
             return fitting_mask(self, key)

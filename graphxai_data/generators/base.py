@@ -179,6 +179,10 @@ class Generator:
         """Return an SVG of graphs, one of each class; None for no picture."""
         return None
 
+    def card_sections(self, records: Sequence[GraphRecord]) -> list[str]:
+        """Return paragraphs of Markdown for the data card, from a random sample of graphs."""
+        return []
+
     @property
     def has_prover(self) -> bool:
         """Whether labels and masks can be proven by independent code."""

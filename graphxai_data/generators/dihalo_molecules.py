@@ -58,6 +58,8 @@ class MoleculeGenerator(Generator):
     """Base of the generators of the family: molecules with di-halo rings grafted onto them."""
 
     sources: ClassVar = {"zinc": ()}
+    # Element of an atom between a grafted ring and the background, if there is one.
+    link: ClassVar[str | None] = None
 
     params: DiHaloParams
 
@@ -84,6 +86,12 @@ class MoleculeGenerator(Generator):
         from graphxai_data.drawing.molecules import molecule_gallery
 
         return molecule_gallery(records, self.class_names())
+
+    def card_sections(self, records: Sequence[GraphRecord]) -> list[str]:
+        """Return weight, logP and the like, next to those of the backgrounds."""
+        from graphxai_data.generators.dihalo_descriptors import molecule_sections
+
+        return molecule_sections(records, self.link)
 
 
 class MoleculeGraph(NamedTuple):

@@ -39,6 +39,8 @@ LINKS = ("-", "O")
 class DiHaloPairGenerator(MoleculeGenerator, PairGenerator):
     """Two isomers, A and B, grafted on a real molecule."""
 
+    link = "O"
+
     @dataclass(frozen=True)
     class Params(PairParams, DiHaloParams):
         """The recipe's numbers."""
