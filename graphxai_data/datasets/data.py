@@ -45,7 +45,8 @@ class GraphXAIData(Data):  # type: ignore[misc]
     def canonical_smiles(self) -> str | list[str]:
         """RDKit's canonical SMILES of a molecule; a list of them for a batch.
 
-        The stored `smiles` writes what was grafted in one piece; this one does not give it away.
+        The stored `smiles` gives away what was grafted, because it was written into the text of
+        another molecule, with a ring-closure number of its own. This one was written at once.
         """
         if "smiles" not in self:
             raise InputError("canonical_smiles: this graph has no smiles; only molecules have")

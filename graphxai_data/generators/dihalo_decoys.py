@@ -127,7 +127,7 @@ def _pairs(ring: tuple[int, ...], free: Collection[int]) -> Pairs:
 
 
 def _benzene_rings(molecule: Chem.Mol) -> list[tuple[int, ...]]:
-    """Return the rings of six aromatic carbons, fused ones too, but not if to each other.
+    """Return the rings of six aromatic carbons, fused ones too, but none fused to each other.
 
     Each begins with its first atom and goes on with the lower neighbour, and they are sorted, so
     that nothing depends on the order in which RDKit finds them.
@@ -140,18 +140,21 @@ def _benzene_rings(molecule: Chem.Mol) -> list[tuple[int, ...]]:
         first = ring.index(min(ring))
         turned = ring[first:] + ring[:first]
         rings.append(turned if turned[1] < turned[-1] else turned[:1] + turned[:0:-1])
-    # In naphthalene and carbazole it is not plain which carbons belong to a pair of halogens.
-    reach = [
-        {
-            neighbour.GetIdx()
-            for atom in ring
-            for neighbour in molecule.GetAtomWithIdx(atom).GetNeighbors()
-            if molecule.GetBondBetweenAtoms(atom, neighbour.GetIdx()).GetIsAromatic()
-        }
-        for ring in rings
-    ]
-    return sorted(
-        ring
-        for i, ring in enumerate(rings)
-        if not any(reach[j] & set(ring) for j in range(len(rings)) if j != i)
-    )
+    if len(rings) < 2:
+        return []  # too few, and the rest takes time
+    # In naphthalene or acridone it is not plain which carbons belong to a pair of halogens.
+    systems = [_aromatic_system(molecule, ring) for ring in rings]
+    alone = [sum(ring[0] in system for system in systems) == 1 for ring in rings]
+    return sorted(ring for ring, is_alone in zip(rings, alone, strict=True) if is_alone)
+
+
+def _aromatic_system(molecule: Chem.Mol, ring: tuple[int, ...]) -> set[int]:
+    """Return the atoms that aromatic bonds connect to a ring, its own ones too."""
+    system, new = set(ring), list(ring)
+    while new:
+        for bond in molecule.GetAtomWithIdx(new.pop()).GetBonds():
+            for atom in (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()):
+                if bond.GetIsAromatic() and atom not in system:
+                    system.add(atom)
+                    new.append(atom)
+    return system

@@ -25,9 +25,10 @@ _ROWS = {
     "with a stereo centre that is not assigned": "{:.0%}",
 }
 _SMILES_WARNING = (
-    "The stored `smiles` writes a grafted ring in one piece, its atoms one after the other. A model "
-    "of text would get the rationale, or a part of it, for free. `data.canonical_smiles` of a graph "
-    "is RDKit's canonical SMILES, which says nothing about what was grafted."
+    "The stored `smiles` is the text of the background with grafts written into it: a grafted ring is "
+    "in one piece, with a ring-closure number that nothing else uses. A model of text would get it for "
+    "free. `data.canonical_smiles` of a graph is written again by RDKit and has no such trace (the "
+    "atoms of a ring with one bond to the rest still mostly follow each other, as in any SMILES)."
 )
 
 

@@ -121,6 +121,7 @@ def test_branches_that_a_graft_would_tell_apart_are_noticed(smiles: str, gains: 
         ("Oc1ccc(CCc2cc(O)cc(O)c2)cc1", 0),  # only meta is left on the second
         ("Oc1ccc(CCc2c[nH]c3ccccc23)cc1", 1),
         ("Oc1ccc(CCc2ccc3ccccc3c2)cc1", 0),  # naphthalene
+        ("O=c1c2ccccc2[nH]c2ccccc12", 0),  # acridone
         ("Oc1ccc(CCC2CCCCC2)cc1", 0),
     ],
 )

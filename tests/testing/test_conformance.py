@@ -25,6 +25,7 @@ from tests.testing import wrong
     [
         ("ba2motif", {}),
         ("dihalo", {}),
+        ("dihalo_pair", {}),
         ("pattern", {"graphs": 210}),  # each of the hundred patterns at least twice
         ("mnist75sp", {"recipe": "mnist75sp-r23", "graphs": 30}),
     ],
