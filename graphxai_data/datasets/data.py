@@ -52,9 +52,15 @@ class GraphXAIData(Data):  # type: ignore[misc]
             raise InputError("canonical_smiles: this graph has no smiles; only molecules have")
         from rdkit import Chem  # only here, because not every graph is a molecule
 
+        def canonical(smiles: str) -> str:
+            molecule: Chem.Mol | None = Chem.MolFromSmiles(smiles)
+            if molecule is None:
+                raise InputError(f"canonical_smiles: RDKit does not accept {smiles!r}")
+            return str(Chem.MolToSmiles(molecule))
+
         if isinstance(self.smiles, str):
-            return str(Chem.CanonSmiles(self.smiles))
-        return [str(Chem.CanonSmiles(smiles)) for smiles in self.smiles]
+            return canonical(self.smiles)
+        return [canonical(smiles) for smiles in self.smiles]
 
     def __getitem__(self, key: str) -> Any:
         if key in MASKS and key in self._store:

@@ -152,9 +152,9 @@ def _draw(
     by_atom = words[1 + positions :].reshape(1 + classes, MAX_ATOMS)
     halogen, position = params.classes[label]
     if params.decoys:
-        others = (h for h in params.halogens if h != halogen)
+        one, other = (h for h in params.halogens if h != halogen)
         smiles, rationale = graft_among_decoys(
-            background, (halogen, *others), position, by_atom[0, :DECOY_WORDS]
+            background, (halogen, one, other), position, by_atom[0, :DECOY_WORDS]
         )
     else:
         smiles, rationale = graft(background, halogen, position, bond, place)

@@ -1,17 +1,18 @@
-"""Descriptors of molecules and of their backgrounds, for data cards; they depend on RDKit's version.
+"""Descriptors of molecules and of their backgrounds, for data cards.
 
 PAINS are patterns of compounds that disturb assays, Brenk alerts those of groups that are reactive
-or toxic. QED, from 0 to 1, says how much a molecule looks like an oral drug.
+or toxic. QED, from 0 to 1, says how much a molecule looks like an oral drug. Values depend on the
+version of RDKit, so they are on the card only.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import rdkit
 from rdkit import Chem
-from rdkit.Chem import Crippen, Descriptors
+from rdkit.Chem import QED, Crippen, Descriptors
 from rdkit.Chem.FilterCatalog import FilterCatalog, FilterCatalogParams
-from rdkit.Chem.QED import qed
 
 from graphxai_data.generators.dihalo_proof import halogen_rings, without
 from graphxai_data.graphs.record import GraphRecord
@@ -25,11 +26,14 @@ _ROWS = {
     "with a stereo centre that is not assigned": "{:.0%}",
 }
 _SMILES_WARNING = (
-    "The stored `smiles` is the text of the background with grafts written into it: a grafted ring is "
-    "in one piece, with a ring-closure number that nothing else uses. A model of text would get it for "
-    "free. `data.canonical_smiles` of a graph is written again by RDKit and has no such trace (the "
-    "atoms of a ring with one bond to the rest still mostly follow each other, as in any SMILES)."
+    "The stored `smiles` is the text of the background with grafts written into it: a grafted ring "
+    "is in one piece, with a ring-closure number that nothing else uses. A model of text would get "
+    "it for free. `data.canonical_smiles` of a graph is written again by RDKit and has no such "
+    "trace (the atoms of a ring with one bond to the rest still mostly follow each other, as in "
+    "any SMILES)."
 )
+# The stubs of RDKit do not know these functions.
+_modules: Any = (Descriptors, Crippen, QED)
 
 
 def molecule_sections(records: Sequence[GraphRecord], link: str | None = None) -> list[str]:
@@ -64,6 +68,7 @@ def background_of(molecule: Chem.Mol, link: str | None = None) -> Chem.Mol:
 
 def _descriptors(molecules: Sequence[Chem.Mol]) -> list[float]:
     """Return the values of the rows of the table."""
+    descriptors, crippen, qed = _modules
     patterns = FilterCatalogParams()
     for name in ("PAINS", "BRENK"):
         patterns.AddCatalog(getattr(FilterCatalogParams.FilterCatalogs, name))
@@ -77,9 +82,9 @@ def _descriptors(molecules: Sequence[Chem.Mol]) -> list[float]:
         for molecule in molecules
     ]
     rows = [
-        [Descriptors.MolWt(m) for m in molecules],
-        [Crippen.MolLogP(m) for m in molecules],
-        [qed(m) for m in molecules],
+        [descriptors.MolWt(m) for m in molecules],
+        [crippen.MolLogP(m) for m in molecules],
+        [qed.qed(m) for m in molecules],
         [alerts.HasMatch(m) for m in molecules],
         [len(assigned) for assigned in centres],
         [not all(assigned) for assigned in centres],

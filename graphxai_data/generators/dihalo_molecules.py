@@ -126,9 +126,7 @@ def molecule_graph(params: DiHaloParams, smiles: str, words: Words, index: int) 
     return MoleculeGraph(atom_at, x, edge_index, one_hot(kind, len(BONDS)))
 
 
-def reason_against(
-    params: DiHaloParams, molecule: Chem.Mol, background: Background
-) -> str | None:
+def reason_against(params: DiHaloParams, molecule: Chem.Mol, background: Background) -> str | None:
     """Return why `dihalo` cannot use a molecule as a background, or None."""
     elements = set(elements_of(background.smiles))
     if elements & set(HALOGENS):

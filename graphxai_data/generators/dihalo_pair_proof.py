@@ -47,14 +47,14 @@ class DiHaloPairProver(MoleculeProver):
         return problems
 
 
-def _link(molecule: Chem.Mol, ring: HalogenRing) -> str | None:
-    """Return "a" for a ring on an aromatic carbon, "b" for one on an oxygen on such, else None."""
+def _link(molecule: Chem.Mol, ring: HalogenRing) -> str:
+    """Return "a" for a ring on an aromatic carbon, "b" for one on an oxygen on such, else ""."""
     if len(ring.outside) != 1:
-        return None
+        return ""
     atom = molecule.GetAtomWithIdx(ring.outside[0])
     if atom.GetSymbol() == "C" and atom.GetIsAromatic():
         return "a"
     others = [n for n in atom.GetNeighbors() if n.GetIdx() not in ring.ring]
     is_ether = atom.GetSymbol() == "O" and len(others) == 1 and not atom.GetIsAromatic()
     on_aromatic = is_ether and others[0].GetSymbol() == "C" and others[0].GetIsAromatic()
-    return "b" if on_aromatic else None
+    return "b" if on_aromatic else ""

@@ -153,7 +153,7 @@ def _in_turn(selected: Mask, graphs: Graphs) -> Mask:
 
 
 def _distances(graphs: Graphs, starts: Mask) -> Scores:
-    """Return [t, N] bonds from each node to the nearest start of each turn [t, N]; else infinity."""
+    """Return [t, N] bonds from each node to the nearest start of each turn [t, N], or infinity."""
     distance = np.where(starts, 0.0, np.inf)
     linked, first = np.unique(graphs.edges[0], return_index=True)
     while linked.size:
@@ -168,4 +168,5 @@ def _distances(graphs: Graphs, starts: Mask) -> Scores:
 def _scores(distance: Scores, graphs: Graphs, atoms: Sequence[str]) -> Scores:
     """Return [N] scores from distances; where there is no path, the number of all nodes counts."""
     carbon = graphs.x == _ids(atoms, ["C"])[0]
-    return 0.5 * carbon - np.minimum(distance, len(graphs.x))
+    scores: Scores = 0.5 * carbon - np.minimum(distance, len(graphs.x))
+    return scores

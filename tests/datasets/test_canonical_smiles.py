@@ -48,3 +48,6 @@ def test_graphs_that_are_no_molecules_say_so(small_root: Path) -> None:
     graph = BA2Motif(small_root)[0]
     with pytest.raises(InputError, match="canonical_smiles: this graph has no smiles"):
         graph.canonical_smiles  # noqa: B018
+    graph.smiles = "C1CC"
+    with pytest.raises(InputError, match="RDKit does not accept 'C1CC'"):
+        graph.canonical_smiles  # noqa: B018

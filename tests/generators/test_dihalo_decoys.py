@@ -60,9 +60,7 @@ def test_the_like_pair_is_on_each_ring_equally_often_and_positions_are_alike(
 ) -> None:
     grafted_is_like, positions = 0, {True: Counter[int](), False: Counter[int]()}
     for record in records:
-        for _, (one, other), distance, outside in _rings(
-            Chem.MolFromSmiles(record.meta["smiles"])
-        ):
+        for _, (one, other), distance, outside in _rings(Chem.MolFromSmiles(record.meta["smiles"])):
             grafted_is_like += outside == 1 and one == other
             positions[one == other][distance] += 1
     count = len(records)

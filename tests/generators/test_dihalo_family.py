@@ -9,6 +9,7 @@ from rdkit import Chem
 from graphxai_data.building.build import build
 from graphxai_data.building.plan import make_plan, read_sources
 from graphxai_data.errors import InputError
+from graphxai_data.graphs.record import Plan
 from graphxai_data.recipe import Recipe
 from graphxai_data.sources import find_sources
 
@@ -18,7 +19,7 @@ FAMILY = [
 GRAPHS = 540
 
 
-def _plan(name: str, seed: int, graphs: int = GRAPHS):  # noqa: ANN202
+def _plan(name: str, seed: int, graphs: int = GRAPHS) -> Plan:
     recipe = Recipe.load(name)
     sources = find_sources(recipe)
     return read_sources(make_plan(recipe, seed, graphs, sources), recipe, sources, seed)[0]
@@ -33,7 +34,9 @@ def test_no_test_background_is_a_training_background_of_another_recipe(seed: int
         backgrounds = [Chem.MolFromSmiles(background.smiles) for background in plan.raw]
         flat = [Chem.MolToSmiles(molecule, isomericSmiles=False) for molecule in backgrounds]
         assert len(set(flat)) == GRAPHS
-        for smiles, split, group in zip(flat, plan.split.tolist(), plan.group.tolist(), strict=True):
+        for smiles, split, group in zip(
+            flat, plan.split.tolist(), plan.group.tolist(), strict=True
+        ):
             assert split_of.setdefault(smiles, split) == split
             assert group_of.setdefault(smiles, group) == group
     assert len(split_of) > GRAPHS  # not all of them use the same backgrounds
