@@ -33,9 +33,9 @@ class Sites(NamedTuple):
 def aromatic_places(molecule: Chem.Mol, background: Background) -> tuple[int, ...]:
     """Return the aromatic carbons with a hydrogen: a graft there makes no new sp3 carbon."""
     return tuple(
-        atom.GetIdx()
-        for atom in molecule.GetAtoms()
-        if background.hydrogens[atom.GetIdx()] and atom.GetIsAromatic()
+        atom
+        for atom, hydrogens in enumerate(background.hydrogens)
+        if hydrogens and molecule.GetAtomWithIdx(atom).GetIsAromatic()
     )
 
 
@@ -58,9 +58,10 @@ def decoy_sites(molecule: Chem.Mol, background: Background) -> list[Sites]:
     After the graft, each of the two has at least two more substituents: only the grafted ring has a
     single one, so that the background can be told from the molecule.
     """
-    free = aromatic_places(molecule, background)
+    pairs = list(combinations(_benzene_rings(molecule), 2))
+    free = aromatic_places(molecule, background) if pairs else ()
     sites = []
-    for rings in combinations(_benzene_rings(molecule), 2):
+    for rings in pairs:
         attachments = tuple(
             place
             for place in free
