@@ -39,9 +39,8 @@ class Draws:
 
     @property
     def seed(self) -> int:
-        """The seed of the build, for `rng_for` of other streams."""
-        sequence: Any = self._bits.seed_seq
-        return int(sequence.entropy)
+        """The seed of the stream, for other streams of the same build."""
+        return int(self._bits.seed_seq.entropy)  # type: ignore[attr-defined]
 
     def words(self, count: int) -> Words:
         """Return the next raw words [count]."""

@@ -80,6 +80,10 @@ class MoleculeGenerator(Generator):
         """Return the elements that a node may be."""
         return {"element": list(self.params.atoms)}
 
+    def edge_values(self) -> dict[str, list[str] | None]:
+        """Return the types that a bond may have."""
+        return {"bond": list(BONDS)}
+
     def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str:
         """Return an SVG of molecules."""
         # Workers may lack the libraries that drawing needs.
