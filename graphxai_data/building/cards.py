@@ -7,12 +7,19 @@ import numpy as np
 
 from graphxai_data.building.croissant import croissant
 from graphxai_data.files.disk import write_atomically
+from graphxai_data.files.plugins import blamed, checked_texts
+from graphxai_data.generators.base import Generator
 from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.manifest import PICTURE_NAME, PLOT_NAME, Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings.floors import Floors
 from graphxai_data.rings.plot import kind_of_mode
 from graphxai_data.rings.verdict import Measurement
+from graphxai_data.seeds import rng_for, spread
+
+# Graphs that a generator's own sections are computed from: descriptors of molecules are slow.
+_SAMPLE = 200
 
 
 def write_cards(
@@ -24,9 +31,23 @@ def write_cards(
 ) -> None:
     """Write both cards; all other files must exist, because `croissant.json` lists them."""
     has_picture = (folder / PICTURE_NAME).is_file()
-    card = data_card(manifest, recipe, has_picture, measurement, floors)
+    own = own_sections(folder, manifest, recipe)
+    card = data_card(manifest, recipe, has_picture, measurement, floors, own)
     write_atomically(folder / "README.md", card.encode())
     write_atomically(folder / "croissant.json", croissant(manifest, recipe, folder).encode())
+
+
+def own_sections(folder: Path, manifest: Manifest, recipe: Recipe) -> list[str]:
+    """Return what the generator writes on its card about a random sample of graphs."""
+    generator = recipe.generator_object
+    if type(generator).card_sections is Generator.card_sections:
+        return []
+    sample = spread(_SAMPLE, manifest.graphs, rng_for(manifest.seed, "card/sample"))
+    shards = [ShardReader(folder / entry.name) for entry in manifest.shards]
+    places = zip(*divmod(sample, manifest.shard_size), strict=True)
+    records = [shards[shard][i] for shard, i in places]
+    with blamed(recipe.plugin):
+        return checked_texts(generator.card_sections(records), "card_sections")
 
 
 def data_card(
@@ -35,8 +56,12 @@ def data_card(
     has_picture: bool,
     measurement: Measurement | None,
     floors: Floors | None = None,
+    own: Sequence[str] = (),
 ) -> str:
-    """Return the card in Markdown: statistics next to their expectations, and how to check them."""
+    """Return the card in Markdown: statistics next to their expectations, and how to check them.
+
+    `own` are the paragraphs of the generator.
+    """
     picture = f"![one graph of each class, its rationale highlighted]({PICTURE_NAME})"
     sections = [
         f"# {manifest.dataset}, seed {manifest.seed}",
@@ -54,6 +79,7 @@ def data_card(
         *(["Nodes have classes, so nodes are counted."] if classes_of_nodes(manifest) else []),
         "All graphs of a group are in the same split.",
         *([picture] if has_picture else []),
+        *own,
         "## RINGS principles",
         *_rings_sections(recipe, measurement),
         *(_floor_sections(floors) if floors else []),

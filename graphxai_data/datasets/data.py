@@ -41,6 +41,27 @@ class GraphXAIData(Data):  # type: ignore[misc]
         """[m] bool: the edges with both ends in `node_mask`."""
         return fitting_mask(self, "edge_mask")
 
+    @property
+    def canonical_smiles(self) -> str | list[str]:
+        """RDKit's canonical SMILES of a molecule; a list of them for a batch.
+
+        The stored `smiles` gives away what was grafted, because it was written into the text of
+        another molecule, with a ring-closure number of its own. This one was written at once.
+        """
+        if "smiles" not in self:
+            raise InputError("canonical_smiles: this graph has no smiles; only molecules have")
+        from rdkit import Chem  # only here, because not every graph is a molecule
+
+        def canonical(smiles: str) -> str:
+            molecule: Chem.Mol | None = Chem.MolFromSmiles(smiles)
+            if molecule is None:
+                raise InputError(f"canonical_smiles: RDKit does not accept {smiles!r}")
+            return str(Chem.MolToSmiles(molecule))
+
+        if isinstance(self.smiles, str):
+            return canonical(self.smiles)
+        return [canonical(smiles) for smiles in self.smiles]
+
     def __getitem__(self, key: str) -> Any:
         if key in MASKS and key in self._store:
             return fitting_mask(self, key)

@@ -216,8 +216,8 @@ class DiHaloBenzene(_NamedDataset):
 
     Every graph has its `smiles`, and `smiles_atom` [n]: which atom of
     `Chem.AddHs(Chem.MolFromSmiles(smiles))` a node is. Variants: "nonet" (all nine isomers on every
-    background), "decoy" (also halogens elsewhere), "heavy" (no hydrogens). Other arguments as for
-    `GraphXAIDataset`.
+    background), "decoy" (halogens on three rings), "heavy" (no hydrogens), "pair-a", "pair-b" and
+    "pair-both" (two rings, one of which makes the class). Other arguments as for `GraphXAIDataset`.
     """
 
     _recipe = "dihalo"

@@ -25,6 +25,7 @@ GENERATORS = {
     "ba2motif_balanced": "BalancedBA2MotifGenerator",
     "ba2motif_pair": "BA2MotifPairGenerator",
     "dihalo": "DiHaloGenerator",
+    "dihalo_pair": "DiHaloPairGenerator",
     "mnist75sp": "MNIST75spGenerator",
     "mnist75sp_pair": "MNIST75spPairGenerator",
     "molhiv": "MolHIVGenerator",

@@ -200,6 +200,10 @@ class Generator:
             dict(sorted(self.field_descriptions().items())),
         )
 
+    def card_sections(self, records: Sequence[GraphRecord]) -> list[str]:
+        """Return paragraphs of Markdown for the data card, from a random sample of graphs."""
+        return []
+
     @property
     def has_prover(self) -> bool:
         """Whether labels and masks can be proven by independent code."""

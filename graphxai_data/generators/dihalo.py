@@ -6,73 +6,56 @@ the six carbons of the ring and the two halogens. Here one C-H of the background
 bond to the ring, so that every graph is a valid molecule.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Annotated, ClassVar
+from functools import partial
 
 import numpy as np
 from rdkit import Chem
 
-from graphxai_data.errors import CheckFailedError
-from graphxai_data.files.toml import Between, Names
-from graphxai_data.generators.base import BaseParams, Generator, Prover, Rejected, Sources
-from graphxai_data.generators.dihalo_graft import (
-    PLACES,
-    RATIONALE_ATOMS,
-    RING_ATOMS,
-    graft,
-    guaranteed_decoys,
+from graphxai_data.generators.base import Planned, Prover, Rejected, Rule, Sources
+from graphxai_data.generators.dihalo_check import check_position, check_ring, halogen_ids
+from graphxai_data.generators.dihalo_decoys import (
+    DECOY_WORDS,
+    decoy_sites,
+    graft_among_decoys,
+    may_gain_stereo,
 )
+from graphxai_data.generators.dihalo_family import BACKGROUNDS, family_splits, ranked_pool
+from graphxai_data.generators.dihalo_graft import graft
+from graphxai_data.generators.dihalo_molecules import (
+    DiHaloParams,
+    MoleculeGenerator,
+    molecule_graph,
+    reason_against,
+)
+from graphxai_data.generators.dihalo_rules import dihalo_rules
 from graphxai_data.generators.molecule_pool import MAX_ATOMS, Background, select_backgrounds
-from graphxai_data.generators.smiles_text import atoms_of
-from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, one_hot, pack
+from graphxai_data.graphs.columns import Columns, Ints, pack
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import GraphRecord, Plan
-from graphxai_data.graphs.schema import Column, Feature, Schema
-from graphxai_data.seeds import rng_for
-
-HALOGENS = ("F", "Cl", "Br", "I")
-BONDS = ("single", "double", "triple", "aromatic")
-# RDKit's bond orders are 1, 2, 3, and 1.5 for aromatic bonds.
-_KIND_OF_TWICE_THE_ORDER = np.array([-1, -1, 0, 3, 1, -1, 2])
-_ELEMENT = re.compile(r"\[?([A-Za-z][a-z]?)")
+from graphxai_data.graphs.schema import Schema
+from graphxai_data.seeds import Draws, rng_for
 
 
-class DiHaloGenerator(Generator):
+class DiHaloGenerator(MoleculeGenerator):
     """One of nine isomers, grafted on a real molecule."""
 
-    sources: ClassVar = {"zinc": ()}
-
     @dataclass(frozen=True)
-    class Params(BaseParams):
-        """The recipe's numbers; classes are halogens times positions, see `classes`."""
+    class Params(DiHaloParams):
+        """The recipe's numbers."""
 
-        halogens: Annotated[tuple[str, ...], Names(HALOGENS)]
-        positions: Annotated[tuple[str, ...], Names(tuple(PLACES))]
-        atoms: Annotated[tuple[str, ...], Names()]  # in the order of the one-hot node features
-        hydrogens: bool  # whether hydrogens are nodes
-        min_heavy_atoms: Annotated[int, Between(1, 100)]  # of a background
         matched: bool  # every background carries all nine isomers at the same carbon, in one group
-        # Every molecule carries two of each halogen; those that do not make the class sit on the
-        # background, no two of them on one ring.
+        # Every molecule has three benzene rings with two halogens each, two of each halogen in
+        # all: the like pair makes the class.
         decoys: bool
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            needed = {"C", *self.halogens, *(["H"] if self.hydrogens else [])}
-            if missing := needed - set(self.atoms):
-                raise ValueError(f"atoms must hold {', '.join(sorted(missing))}")
-            table = Chem.GetPeriodicTable()
-            elements = {table.GetElementSymbol(number) for number in range(1, 119)}
-            if unknown := [symbol for symbol in self.atoms if symbol not in elements]:
-                raise ValueError(f"atoms holds '{unknown[0]}', which is no element")
-
-        @property
-        def classes(self) -> tuple[tuple[str, str], ...]:
-            """Halogen and position of each class."""
-            return tuple((h, p) for h in self.halogens for p in self.positions)
+            if self.decoys and len(self.halogens) != 3:
+                raise ValueError("decoys need three halogens, two of them for the unlike pairs")
+            if self.decoys and self.matched:
+                raise ValueError("matched and decoys cannot both be true")
 
         @property
         def group_size(self) -> int:
@@ -82,45 +65,36 @@ class DiHaloGenerator(Generator):
     params: Params
 
     def schema(self) -> Schema:
-        """One-hot elements and bond types, the SMILES, and the atom of the SMILES for each node."""
-        return Schema(
-            node_features=Feature(len(self.params.atoms), "onehot"),
-            edge_features=Feature(len(BONDS), "onehot"),
-            num_classes=len(self.params.classes),
-            extras=(Column("smiles", "text"), Column("smiles_atom", "node")),
-        )
+        """Return that of molecules."""
+        return self.molecule_schema()
 
-    def class_names(self) -> list[str]:
-        """Return names such as "Cl ortho"."""
-        return [f"{halogen} {position}" for halogen, position in self.params.classes]
-
-    def node_values(self) -> dict[str, list[str] | None]:
-        """Return the elements that a node may be."""
-        return {"element": list(self.params.atoms)}
-
-    def edge_values(self) -> dict[str, list[str] | None]:
-        """Return the types that a bond may have."""
-        return {"bond": list(BONDS)}
-
-    def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str:
-        """Return an SVG of molecules."""
-        # Workers may lack the libraries that drawing needs.
-        from graphxai_data.drawing.molecules import molecule_gallery
-
-        return molecule_gallery(records, self.class_names())
+    @property
+    def plans_from_sources(self) -> bool:
+        """Decoys need molecules with two benzene rings; `dihalo` itself takes them as they come."""
+        return self.params.decoys
 
     def plan(self, graphs: int) -> tuple[Ints, Ints]:
         """Return class and group of every graph: classes in turn, one group per background."""
         index = np.arange(graphs, dtype=np.int64)
         return index % len(self.params.classes), index // self.params.group_size
 
+    def plan_from_sources(
+        self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
+    ) -> Planned:
+        """Return class, rank of the background and split, which is that of `dihalo`."""
+        pool = ranked_pool(sources["zinc"], self.params, _reason_against_decoys, draws.seed)
+        split = family_splits(self.params, fractions, graphs, draws)
+        return self.plan(graphs)[0], pool.take(split, split), split
+
     def read(self, sources: Sources, group: Ints, seed: int) -> tuple[list[Background], Rejected]:
         """Return the background of each graph, and how many molecules were rejected and why."""
-        groups = int(group[-1]) + 1
-        draws = rng_for(seed, "dihalo/backgrounds")
-        reason_against = partial(_reason_against, self.params)
+        if self.params.decoys:
+            pool = ranked_pool(sources["zinc"], self.params, _reason_against_decoys, seed)
+            backgrounds, rejected = pool.backgrounds(group)
+            return backgrounds, {"zinc": rejected}
+        usable = partial(reason_against, self.params)
         backgrounds, rejected = select_backgrounds(
-            sources["zinc"].path, groups, draws, reason_against
+            sources["zinc"].path, int(group[-1]) + 1, rng_for(seed, BACKGROUNDS), usable
         )
         return [backgrounds[g] for g in group.tolist()], {"zinc": rejected}
 
@@ -137,56 +111,16 @@ class DiHaloGenerator(Generator):
         """Return what is wrong with the stored arrays of many graphs."""
         params = self.params
         findings = Findings(columns)
-        mask = columns["node_mask"].astype(bool)
-        x = columns["x"].astype(np.int64)
-        label = columns["y"].astype(np.int64)
-        source, target = global_edges(columns)
-        halogen_ids = np.array([params.atoms.index(h) for h in params.halogens])
-        halogen_of_class = halogen_ids[label // len(params.positions)]
-
-        carbon = mask & (x == params.atoms.index("C"))
-        halogen = mask & (x == halogen_of_class[graph_of_rows(columns["node_ptr"])])
-        findings.require(
-            findings.nodes(mask) == RATIONALE_ATOMS, "the rationale does not have eight atoms"
-        )
-        findings.require(
-            findings.nodes(carbon) == RING_ATOMS, "the rationale does not have six carbons"
-        )
-        findings.require(
-            findings.nodes(halogen) == 2, "the rationale does not have two of the class's halogen"
-        )
-        for other in halogen_ids:
-            expected = np.where(other == halogen_of_class, 2, 2 if params.decoys else 0)
+        mask, label = columns["node_mask"].astype(bool), columns["y"].astype(np.int64)
+        check_ring(findings, columns, params, mask, label, is_grafted=not params.decoys)
+        for number, halogen in enumerate(halogen_ids(params)):
+            of_class = number == label // len(params.positions)
             findings.require(
-                findings.nodes(x == other) == expected, "its halogens are not as planned"
+                findings.nodes(columns["x"] == halogen) == 2 * (of_class | params.decoys),
+                "its halogens are not as planned",
             )
-
-        ring_edge = carbon[source] & carbon[target]
-        in_ring = np.bincount(source[ring_edge], minlength=len(x))
-        findings.require(
-            findings.nodes(carbon & (in_ring != 2)) == 0, "the six carbons are not a ring"
-        )
-        aromatic = columns["edge_attr"] == BONDS.index("aromatic")
-        findings.require(findings.edges(ring_edge & ~aromatic) == 0, "the ring is not aromatic")
-        hydrogen = params.atoms.index("H") if "H" in params.atoms else -1
-        crossing = mask[source] & ~mask[target] & (x[target] != hydrogen)
-        findings.require(
-            findings.edges(crossing) == 1, "the ring is not attached by exactly one bond"
-        )
-        if findings.problems:
-            return findings.problems  # the position needs a ring with two halogens
-
-        bearing = np.zeros(len(x), bool)
-        bearing[target[halogen[source]]] = True
-        adjacent = findings.edges(ring_edge & bearing[source] & bearing[target]) > 0
-        # A ring carbon between the two that bear halogens: they are meta to each other.
-        both = np.bincount(source[ring_edge & bearing[target]], minlength=len(x)) == 2
-        between = findings.nodes(both & ~bearing) > 0
-        position = np.where(adjacent, "ortho", np.where(between, "meta", "para"))
-        names = np.array(params.positions)
-        findings.require(
-            position == names[label % len(names)], "the halogens' position is not the label's"
-        )
+        if not findings.problems:  # the position needs a ring with two halogens
+            check_position(findings, columns, params, mask, label)
         return findings.problems
 
     def prover(self, sources: Sources) -> Prover:
@@ -194,6 +128,11 @@ class DiHaloGenerator(Generator):
         from graphxai_data.generators.dihalo_proof import DiHaloProver
 
         return DiHaloProver(self.params, sources)
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Return simple rules that look for halogens."""
+        definitions = {"di-halo-ring", *(["like-pair"] if self.params.decoys else [])}
+        return dihalo_rules(self.params.atoms, definitions)
 
 
 def _draw(
@@ -212,64 +151,31 @@ def _draw(
     bond, place = int(words[0]), int(words[1 + label % positions])
     by_atom = words[1 + positions :].reshape(1 + classes, MAX_ATOMS)
     halogen, position = params.classes[label]
-    others = [h for h in params.halogens if h != halogen and params.decoys for _ in range(2)]
-    smiles, first = graft(background, halogen, position, others, bond, place, by_atom[0])
-    molecule = Chem.MolFromSmiles(smiles)
-    if molecule is None:
-        raise CheckFailedError(f"graph {index}: RDKit does not accept {smiles}")
-    if params.hydrogens:
-        molecule = Chem.AddHs(molecule)
-    symbols = _elements(smiles)  # hydrogens come last
-    symbols += ["H"] * (molecule.GetNumAtoms() - len(symbols))
-    element = np.array([params.atoms.index(symbol) for symbol in symbols])
-
-    # Shuffled, so that an index never gives the ring away.
-    atom_at = np.argsort(by_atom[1 + label, : len(element)], kind="stable")
-    node_mask = (atom_at >= first) & (atom_at < first + RATIONALE_ATOMS)
-    # The nonzero entries of the matrix of bond orders are the edges in both directions, sorted.
-    # Iterating over RDKit's bond objects takes three times as long.
-    orders = Chem.GetAdjacencyMatrix(molecule, useBO=True)[atom_at][:, atom_at]
-    edge_index = np.stack(np.nonzero(orders))
-    kind = _KIND_OF_TWICE_THE_ORDER[(2 * orders[edge_index[0], edge_index[1]]).astype(np.int64)]
+    if params.decoys:
+        one, other = (h for h in params.halogens if h != halogen)
+        smiles, rationale = graft_among_decoys(
+            background, (halogen, one, other), position, by_atom[0, :DECOY_WORDS]
+        )
+    else:
+        smiles, rationale = graft(background, halogen, position, bond, place)
+    graph = molecule_graph(params, smiles, by_atom[1 + label], index)
+    node_mask = np.isin(graph.atom_at, rationale)
     return GraphRecord(
-        x=one_hot(element[atom_at], len(params.atoms)),
-        edge_index=edge_index,
-        edge_attr=one_hot(kind, len(BONDS)),
+        x=graph.x,
+        edge_index=graph.edge_index,
+        edge_attr=graph.edge_attr,
         y=label,
         node_mask=node_mask,
-        edge_mask=node_mask[edge_index[0]] & node_mask[edge_index[1]],
+        edge_mask=node_mask[graph.edge_index[0]] & node_mask[graph.edge_index[1]],
         group=group,
-        meta={"smiles": smiles, "smiles_atom": atom_at.astype(np.uint8)},
+        meta={"smiles": smiles, "smiles_atom": graph.atom_at.astype(np.uint8)},
     )
 
 
-def _reason_against(
-    params: DiHaloGenerator.Params, molecule: Chem.Mol, background: Background
-) -> str | None:
-    """Return why a molecule cannot be a background of this recipe, or None."""
-    elements = set(_elements(background.smiles))
-    if elements & set(HALOGENS):
-        return "has a halogen"
-    if elements - set(params.atoms):
-        return "has an element that the recipe does not list"
-    if molecule.GetNumAtoms() < params.min_heavy_atoms:
-        return f"has fewer than {params.min_heavy_atoms} heavy atoms"
-    if not any(background.hydrogens):
-        return "no C-H bond to replace"
-    # The attachment of the ring may take the place of one decoy.
-    enough = 2 * (len(params.halogens) - 1) + 1
-    if params.decoys and guaranteed_decoys(molecule, background.hydrogens) < enough:
-        return "has too few places for decoys"
+def _reason_against_decoys(molecule: Chem.Mol, background: Background) -> str | None:
+    """Return why decoys do not fit on a molecule, or None."""
+    if not decoy_sites(molecule, background):
+        return "has no two benzene rings with room for halogens"
+    if may_gain_stereo(molecule, background):
+        return "a graft could make a stereo centre"
     return None
-
-
-def _elements(smiles: str) -> list[str]:
-    """Return the element of every atom of a SMILES."""
-    return [_element(text) for text in atoms_of(smiles)]
-
-
-@lru_cache(maxsize=1024)
-def _element(atom: str) -> str:
-    """Return the element of an atom as SMILES writes it, such as N for "[nH]"."""
-    symbol = _ELEMENT.match(atom)
-    return symbol.group(1).capitalize() if symbol else atom

@@ -3,7 +3,8 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +65,32 @@ def read_molecules(path: Path) -> list[str]:
     return [(row[column].split() or [""])[0] if len(row) > column else "" for row in rows]
 
 
+def usable_molecules(
+    pool: Sequence[str],
+    draws: Draws,
+    reason_against: Callable[[Chem.Mol, Background], str | None],
+    rejected: list[str],
+) -> Iterator[tuple[Chem.Mol, Background]]:
+    """Yield the usable, distinct molecules of a pool in random order.
+
+    `reason_against` returns why a molecule cannot be used, or None. The reasons against those that
+    are passed over are appended to `rejected`.
+    """
+    # By SMILES without stereochemistry, which graphs do not have: enantiomers would put one
+    # background in two groups.
+    known: set[str] = set()
+    for i in draws.permutation(len(pool)).tolist():
+        with rdBase.BlockLogs():
+            candidate = _candidate(pool[i], reason_against)
+        if isinstance(candidate, str):
+            rejected.append(candidate)
+        elif candidate[0] in known:
+            rejected.append("the same molecule as another")
+        else:
+            known.add(candidate[0])
+            yield candidate[1:]
+
+
 def select_backgrounds(
     path: Path,
     count: int,
@@ -75,35 +102,27 @@ def select_backgrounds(
     `reason_against` returns why a molecule cannot be used, or None. The second result says how many
     molecules were rejected, by reason.
     """
-    pool = read_molecules(path)
-    # By SMILES without stereochemistry, which graphs do not have: enantiomers would put one
-    # background in two groups.
-    backgrounds: dict[str, Background] = {}
-    rejected: Counter[str] = Counter()
-    with rdBase.BlockLogs():
-        for i in draws.permutation(len(pool)).tolist():
-            if len(backgrounds) == count:
-                break
-            candidate = _candidate(pool[i], reason_against)
-            if isinstance(candidate, str):
-                rejected[candidate] += 1
-            elif candidate[0] in backgrounds:
-                rejected["the same molecule as another"] += 1
-            else:
-                backgrounds[candidate[0]] = candidate[1]
-    if (usable := len(backgrounds)) < count:
-        why = ", ".join(f"{number} {reason}" for reason, number in rejected.most_common())
-        raise InputError(
-            f"{path}: {usable} usable backgrounds, {count} needed: {count - usable} more"
-            + (f" (rejected: {why})" if why else "")
-        )
-    return list(backgrounds.values()), dict(sorted(rejected.items()))
+    rejected: list[str] = []
+    molecules = usable_molecules(read_molecules(path), draws, reason_against, rejected)
+    backgrounds = [background for _, background in islice(molecules, count)]
+    if len(backgrounds) < count:
+        raise too_few_backgrounds(path, len(backgrounds), count, rejected)
+    return backgrounds, dict(sorted(Counter(rejected).items()))
+
+
+def too_few_backgrounds(path: Path, usable: int, count: int, rejected: list[str]) -> InputError:
+    """Return the error of a pool that has not enough usable molecules."""
+    why = ", ".join(f"{number} {reason}" for reason, number in Counter(rejected).most_common())
+    return InputError(
+        f"{path}: {usable} usable backgrounds, {count} needed: {count - usable} more"
+        + (f" (rejected: {why})" if why else "")
+    )
 
 
 def _candidate(
     smiles: str, reason_against: Callable[[Chem.Mol, Background], str | None]
-) -> tuple[str, Background] | str:
-    """Return the canonical SMILES of a molecule and its background, or why it is rejected."""
+) -> tuple[str, Chem.Mol, Background] | str:
+    """Return a molecule with its canonical SMILES and its background, or why it is rejected."""
     if len(smiles) > _MAX_LETTERS:
         return "too large"
     molecule: Chem.Mol | None = Chem.MolFromSmiles(smiles)
@@ -120,10 +139,11 @@ def _candidate(
         return "has no ring-closure number left"
     if len(atoms) > MAX_ATOMS // 4:
         return "too large"
+    # By number: RDKit's iterator over atoms takes twice as long.
     hydrogens = tuple(
-        atom.GetTotalNumHs() if text in ("C", "c") else 0
-        for atom, text in zip(molecule.GetAtoms(), atoms, strict=True)
+        molecule.GetAtomWithIdx(i).GetTotalNumHs() if text in ("C", "c") else 0
+        for i, text in enumerate(atoms)
     )
     background = Background(smiles, hydrogens)
     reason = reason_against(molecule, background)
-    return reason or (Chem.MolToSmiles(molecule, isomericSmiles=False), background)
+    return reason or (Chem.MolToSmiles(molecule, isomericSmiles=False), molecule, background)

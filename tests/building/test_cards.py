@@ -1,8 +1,14 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from graphxai_data.building.build import build
-from graphxai_data.building.cards import mode_rows
+from graphxai_data.building.cards import mode_rows, own_sections
+from graphxai_data.errors import CheckFailedError
+from graphxai_data.generators.ba2motif import BA2MotifGenerator
+from graphxai_data.manifest import Manifest
 from graphxai_data.rings.verdict import inconclusive
 from tests.conftest import SharedBuilds
 
@@ -25,6 +31,44 @@ def test_the_card_of_a_build_from_a_users_file_says_that_the_file_is_needed(tmp_
     assert "mine.smi" in card
     assert "rejected: SMILES does not parse" in card
     assert "and the file above as `--source`" in card
+
+
+def test_the_card_of_molecules_compares_them_with_their_backgrounds(builds: SharedBuilds) -> None:
+    folder = builds.folder("dihalo-decoy", 500)
+    card = (folder / "README.md").read_text()
+    row = r"\| {} \| ([\d.]+)%? \| ([\d.]+)%? \|"
+    values = {
+        name: tuple(map(float, re.search(row.format(name), card).groups()))
+        for name in (
+            "weight, mean", "logP, mean", "QED, mean", "with a PAINS or Brenk alert",
+            "stereo centres, mean", "with a stereo centre that is not assigned",
+        )
+    }  # fmt: skip
+    assert 250 < values["weight, mean"][1] < 350 < values["weight, mean"][0]
+    assert values["logP, mean"][0] > values["logP, mean"][1]
+    assert 0 < values["QED, mean"][0] < values["QED, mean"][1] < 1
+    # The grafts add no stereo centre.
+    for name in ("stereo centres, mean", "with a stereo centre that is not assigned"):
+        assert values[name][0] == values[name][1]
+    assert "A sample of 200 graphs" in card
+    assert "`data.canonical_smiles`" in card
+    manifest = Manifest.load(folder)
+    assert all(text in card for text in own_sections(folder, manifest, manifest.load_recipe()))
+
+
+def test_other_cards_have_no_such_section(small_build: Path) -> None:
+    assert "## Molecules" not in (small_build / "README.md").read_text()
+
+
+def test_what_card_sections_returns_is_checked(
+    small_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BA2MotifGenerator, "card_sections", lambda self, records: "text")
+    manifest = Manifest.load(small_build)
+    with pytest.raises(CheckFailedError, match="card_sections returned str, expected a list"):
+        own_sections(small_build, manifest, manifest.load_recipe())
+    monkeypatch.setattr(BA2MotifGenerator, "card_sections", lambda self, rs: [f"{len(rs)} graphs"])
+    assert own_sections(small_build, manifest, manifest.load_recipe()) == ["40 graphs"]
 
 
 def test_the_card_has_mean_and_deviation_of_every_mode() -> None:

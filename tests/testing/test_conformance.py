@@ -28,6 +28,7 @@ from tests.testing import wrong
         ("ba2motif_pair", {"recipe": "ba2motif-pair-a"}),
         ("ba2motif_pair", {"recipe": "ba2motif-pair-both"}),
         ("dihalo", {}),
+        ("dihalo_pair", {}),
         ("pattern", {"graphs": 210}),  # each of the hundred patterns at least twice
         ("mnist75sp", {"recipe": "mnist75sp-r23", "graphs": 30}),
         ("mnist75sp_pair", {"recipe": "mnist75sp-pair-a", "graphs": 30}),
