@@ -12,8 +12,8 @@ _KINDS = {
 _LIMITS = {
     "ba2motif": "The classes can be told apart without any edge (`graphxai-data rings` measures "
     "it): a good score here does not show that a model reads structure. The 2-core, a rule that "
-    "looks at no model, is exactly the motif: use `ba2motif-balanced` or `ba2motif-pair` where that "
-    "matters.",
+    "looks at no model, is exactly the motif: use `ba2motif-balanced` or `ba2motif-pair` where "
+    "that matters.",
     "dihalo": "Closeness to a halogen, a rule that looks at no model, explains about as well as "
     "the B-cos map. Compare with it, and use `dihalo-decoy` or `dihalo-pair` where that matters.",
     "mnist75sp-r23": "The superpixels without ink show the digit as well, so a map may rightly "

@@ -4,11 +4,11 @@ An explainer that is not better than the best of them shows nothing on a dataset
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 
 from graphxai_data.errors import InputError, whole_number
@@ -25,14 +25,12 @@ def random_scores(inputs: Inputs, seed: int = 0) -> Tensor:
     """Return [n] uniform draws, which depend on the seed and the graph's id in `inputs` only."""
     whole_number("seed", seed, 0, MAX_SEED)
     sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).cpu().numpy()
-    return _as_scores(torch.from_numpy(draws_of(inputs.ids.numpy(), sizes, seed)), inputs)
+    return _as_scores(torch.from_numpy(draws_of(inputs.ids.cpu().numpy(), sizes, seed)), inputs)
 
 
 def rule_scores(rule: Rule, inputs: Inputs) -> Tensor:
     """Return [n] the scores of a rule for all datasets."""
-    edges, _ = tidy_edges(inputs.edge_index.cpu().numpy(), None, len(inputs.x))
-    sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).cpu().numpy()
-    graphs = Graphs(inputs.x.cpu().numpy(), edges, None, pointers(sizes))
+    graphs = _union(inputs, inputs.x.cpu().numpy())
     return _as_scores(torch.from_numpy(rule.score(graphs)), inputs)
 
 
@@ -48,16 +46,17 @@ def halogen_closeness(inputs: Inputs, atoms: Sequence[str]) -> Tensor:
     """
     if len(atoms) != inputs.x.shape[1]:
         raise InputError(f"atoms: expected {inputs.x.shape[1]}, one per column, got {len(atoms)}")
-    kind = np.array(atoms)[inputs.x.argmax(dim=1).cpu().numpy()]
-    source, target = inputs.edge_index.cpu().numpy()
-    nodes = len(inputs.x)
-    bonds = coo_array((np.ones(len(source), np.int8), (source, target)), (nodes, nodes)).tocsr()
-    halogens = np.isin(kind, ("F", "Cl", "Br", "I")).nonzero()[0]
-    distance = np.full(nodes, float(nodes))
-    if len(halogens):
-        bond_counts = dijkstra(bonds, unweighted=True, indices=halogens, min_only=True)
-        distance = np.minimum(distance, bond_counts)  # infinite where there is no path
-    return torch.from_numpy(0.5 * (kind == "C") - distance).to(inputs.x)
+    from graphxai_data.generators.dihalo_rules import halogen_closeness as rule  # needs RDKit
+
+    element = inputs.x.argmax(dim=1).cpu().numpy().astype(np.uint8)
+    return _as_scores(torch.from_numpy(rule(_union(inputs, element), atoms)), inputs)
+
+
+def _union(inputs: Inputs, x: npt.NDArray[Any]) -> Graphs:
+    """Return the graphs of a batch with these features, as rules take them."""
+    edges, _ = tidy_edges(inputs.edge_index.cpu().numpy(), None, len(inputs.x))
+    sizes = torch.bincount(inputs.batch, minlength=inputs.graphs).cpu().numpy()
+    return Graphs(x, edges, None, pointers(sizes))
 
 
 def _as_scores(values: Tensor, inputs: Inputs) -> Tensor:
