@@ -96,7 +96,7 @@ def evaluate(
             dataset, explainers, _two(model), split=split, batch_size=batch_size, force=force,
             progress=progress,
         )  # fmt: skip
-    if not (model is None or isinstance(model, nn.Module | str | Path)):
+    if isinstance(model, Sequence) and not isinstance(model, str):
         raise InputError("model: expected one model, got several; two models are for a Pair")
     own_metrics = select_metrics(metrics)
     part = select_part(dataset, split)

@@ -104,7 +104,8 @@ def test_every_explainer_runs_on_molecules_and_additive_edges_are_folded(
     rows = comparison.frame().set_index("explainer")
     assert set(rows.index) == {
         "bcos", "bcos-contrast", "bcos-folded", "bcos-input-x-gradient",
-        "random", "degree", "halogen-closeness", "oracle",
+        "random", "degree", "halogen-closeness", "aryl-halogens", "like-pair", "di-halo-ring",
+        "wl-log-odds-ball-2", "oracle",
     }  # fmt: skip
     assert rows.loc["bcos", "edge_share"] != 0
     assert rows.loc["bcos", "completeness_gap"] < 1e-4

@@ -122,7 +122,8 @@ def test_functions_of_a_model_are_given_it_and_are_timed(
     assert ours == pytest.approx(theirs, abs=1e-6)
     assert (table.ms_per_graph > 0).all()
     every = evaluate(dataset, ["all"], model)
-    assert set(every.index) == {"gsat-mean", "gsat-max", "gsat-sum", "random", "degree", "oracle"}
+    floors = {"random", "degree", "two-core", "wl-log-odds-ball-2"}
+    assert set(every.index) == {"gsat-mean", "gsat-max", "gsat-sum", *floors, "oracle"}
 
 
 def test_functions_cannot_change_the_dataset(dataset: GraphXAIDataset) -> None:
@@ -178,7 +179,8 @@ def test_explainers_without_a_model_depend_on_the_dataset(root: Path) -> None:
     molecules = GraphXAIDataset(root, "dihalo-decoy")
     recipe = molecules.manifest.load_recipe()
     assert {v.name for v in variants_for(None, recipe)} == {
-        "random", "degree", "halogen-closeness", "oracle",
+        "random", "degree", "halogen-closeness", "aryl-halogens", "like-pair", "di-halo-ring",
+        "oracle",
     }  # fmt: skip
     table = evaluate(molecules, {"near": "halogen-closeness"})
     assert 0.1 < table.loc["near", "jaccard"] < 0.3  # decoys keep this heuristic low
