@@ -36,8 +36,8 @@ def test_floors_are_all_rules_but_the_ceiling() -> None:
 
 
 def test_rules_for_all_datasets_are_methods_of_explain() -> None:
-    path = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[0, 1, 1, 2, 2, 0, 2, 3],
-                                                             [1, 0, 2, 1, 0, 2, 3, 2]]))  # fmt: skip
+    ends = [[0, 1, 1, 2, 2, 0, 2, 3], [1, 0, 2, 1, 0, 2, 3, 2]]
+    path = Data(x=torch.ones(4, 1), edge_index=torch.tensor(ends))
     batch = Batch.from_data_list([path, path])
     assert {rule.name for rule in GENERAL} <= set(METHODS)
     for rule in GENERAL:
