@@ -218,7 +218,7 @@ def floor_headers(floors: Floors) -> list[str]:
 
 def floor_rows(floors: Floors, strongest: bool = False) -> list[list[str]]:
     """Return a row per rule, best first, the definition itself last; or only the strongest."""
-    names = sorted(floors.rows, key=lambda n: (floors.rows[n].definition, -floors.rows[n].jaccard))
+    names = sorted(floors.rows, key=lambda n: (floors.rows[n].definition, -floors.value(n)))
     if strongest:
         names = [name for name in names if name in floors.strongest]
     rows = []

@@ -6,9 +6,9 @@ explainer that is not above the best floor may have read the data, not the model
 
 import json
 from collections.abc import Container, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -64,6 +64,8 @@ class Floors:
         rows: the floors by the name of their rule.
         best: the rule with the highest Jaccard@k that is not the definition itself.
         best_without_labels: the best of those that know no labels.
+        by: what decides which is best: "jaccard", or "pair_mean" where the rationale is both causes
+            of a pair, of which a model goes by one.
         graphs: number of test graphs; `training_graphs` those that colours were counted in.
         bound: for pairs, what no rule that looks neither at model nor labels can exceed in
             `pair_mean`.
@@ -75,15 +77,20 @@ class Floors:
     best_without_labels: str
     graphs: int
     training_graphs: int
+    by: Literal["jaccard", "pair_mean"] = "jaccard"
     bound: float | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     content_sha256: str = ""
+
+    def value(self, name: str) -> float:
+        """Return what a rule is ranked by."""
+        return float(getattr(self.rows[name], self.by))
 
     @property
     def strongest(self) -> list[str]:
         """The best rules with and without labels, random, and the definition, if it is a rule."""
         knowing = [name for name in self.rows if self.rows[name].labels]
-        best = max(knowing, key=lambda name: self.rows[name].jaccard, default=self.best)
+        best = max(knowing, key=self.value, default=self.best)
         names = dict.fromkeys((self.best_without_labels, best, "random"))
         return [*names, *(name for name in self.rows if self.rows[name].definition)]
 
@@ -146,15 +153,18 @@ def measure_floors(folder: Path, manifest: Manifest) -> Floors:
                 left_out[scored.name] = "the same for all nodes of every graph"
             else:
                 rows[scored.name] = _measured(scored, scored.scores, test)
-    return Floors(
-        rows,
-        _best(rows),
-        _best({name: row for name, row in rows.items() if not row.labels}),
-        len(test),
-        len(training),
-        pair_bound(test.cause, test.graphs.node_ptr) if test.cause is not None else None,
-        left_out,
+    bound = by = None
+    if test.cause is not None:
+        bound = pair_bound(test.cause, test.graphs.node_ptr)
+        by = "pair_mean" if ((test.cause > 0) == test.mask).all() else None
+    floors = Floors(
+        rows, "", "", len(test), len(training), by or "jaccard", bound, left_out,
         manifest.content_sha256,
+    )  # fmt: skip
+    names = [name for name, row in rows.items() if not row.definition]
+    blind = [name for name in names if not rows[name].labels]
+    return replace(
+        floors, best=max(names, key=floors.value), best_without_labels=max(blind, key=floors.value)
     )
 
 
@@ -263,8 +273,3 @@ def _is_constant(scores: Floats, ptr: Ints) -> bool:
     low, high = (f.reduceat(scores, ptr[:-1]) for f in (np.minimum, np.maximum))
     constant: Bools = low == high
     return bool(constant.all())
-
-
-def _best(rows: dict[str, Floor]) -> str:
-    """Return the rule with the highest Jaccard@k that is not the definition itself."""
-    return max((n for n, row in rows.items() if not row.definition), key=lambda n: rows[n].jaccard)
