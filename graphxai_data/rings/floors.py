@@ -153,12 +153,13 @@ def measure_floors(folder: Path, manifest: Manifest) -> Floors:
                 left_out[scored.name] = "the same for all nodes of every graph"
             else:
                 rows[scored.name] = _measured(scored, scored.scores, test)
-    bound = by = None
+    bound: float | None = None
+    by: Literal["jaccard", "pair_mean"] = "jaccard"
     if test.cause is not None:
         bound = pair_bound(test.cause, test.graphs.node_ptr)
-        by = "pair_mean" if ((test.cause > 0) == test.mask).all() else None
+        by = "pair_mean" if ((test.cause > 0) == test.mask).all() else "jaccard"
     floors = Floors(
-        rows, "", "", len(test), len(training), by or "jaccard", bound, left_out,
+        rows, "", "", len(test), len(training), by, bound, left_out,
         manifest.content_sha256,
     )  # fmt: skip
     names = [name for name, row in rows.items() if not row.definition]
