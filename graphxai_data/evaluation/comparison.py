@@ -21,7 +21,7 @@ from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError, known_name, whole_number
 from graphxai_data.evaluation.evaluate import Row
-from graphxai_data.evaluation.floors import strongest_floors
+from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.evaluation.own_metrics import check_names
 from graphxai_data.evaluation.saved_rows import without_nan
 from graphxai_data.evaluation.study import ModelTask, Options, Study
@@ -261,8 +261,7 @@ def plan_rows(
     names = [names] if isinstance(names, str) else list(dict.fromkeys(names))
     recipe = dataset.manifest.load_recipe()
     asked = [explainers] if isinstance(explainers, str) else list(explainers)
-    strongest = strongest_floors(dataset) if "all" in asked else ()
-    selected = select_variants(asked, recipe, strongest)
+    selected = select_variants(asked, recipe, floor_names(dataset, asked))
     rows = [*VARIANTS, *(variant for variant in selected if variant.origin or variant.is_floor)]
     floor = [v for v in variants_for(None, recipe, rows) if v in selected]
     plan = {}

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import fidelity
-from graphxai_data.evaluation.floors import strongest_floors
+from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.evaluation.model_outputs import check_outputs
 from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
 from graphxai_data.evaluation.own_metrics import MetricFunction, metric_means, select_metrics
@@ -145,8 +145,7 @@ def _built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict
     """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
     names = [names] if isinstance(names, str) else list(names)
     recipe = recipe_of(part)
-    of_build = isinstance(part, GraphXAIDataset) and "all" in names
-    variants = select_variants(names, recipe, strongest_floors(part) if of_build else ())
+    variants = select_variants(names, recipe, floor_names(part, names))
     if "all" in names:
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
         _note_missing(model)

@@ -1,7 +1,7 @@
 """Floors as rows of an evaluation: the rules of a build, scored for all graphs at once."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluation.other_datasets import OtherGraphs
 from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.evaluation.truth import Scores
-from graphxai_data.explain.variants import Variant
+from graphxai_data.explain.variants import FloorNames, Variant
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings.colour_rules import ROWS
@@ -24,15 +24,21 @@ from graphxai_data.rings.modes import tidy_edges
 log = logging.getLogger(__name__)
 
 
-def strongest_floors(dataset: GraphXAIDataset) -> list[str]:
-    """Return the rules that a table of a dataset has to show; none without a rationale."""
-    if not dataset.has_rationale:
-        return []
-    floors = Floors.load(dataset.folder)
-    if floors is None or floors.content_sha256 != dataset.manifest.content_sha256:
-        log.info("%s has no floors.json; they are measured now", dataset.name)
-        floors = measure_floors(dataset.folder, dataset.manifest)
-    return floors.strongest
+def floor_names(part: Part, asked: Collection[str]) -> FloorNames:
+    """Return the rules for some graphs, if "all" or "floors" is among the names `asked` for."""
+    if not {"all", "floors"} & set(asked):
+        return FloorNames()
+    if isinstance(part, OtherGraphs):
+        known = _known(part)
+        scored = scored_rules(known, None, None)
+        return FloorNames([s.name for s in scored if s.says_something(known.graphs.node_ptr)])
+    if not part.has_rationale:
+        return FloorNames()
+    floors = Floors.load(part.folder)
+    if floors is None or floors.content_sha256 != part.manifest.content_sha256:
+        log.info("%s has no floors.json; they are measured now", part.name)
+        floors = measure_floors(part.folder, part.manifest)
+    return FloorNames(list(floors.rows), floors.strongest)
 
 
 def floor_scores(variants: Sequence[Variant], part: Part, seed: int = 0) -> dict[str, Scores]:

@@ -18,7 +18,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import check_seeds, plan_rows, sort_key
 from graphxai_data.evaluation.evaluate import Row
-from graphxai_data.evaluation.floors import floor_scores, strongest_floors
+from graphxai_data.evaluation.floors import floor_names, floor_scores
 from graphxai_data.evaluation.interventions import Interventions
 from graphxai_data.evaluation.pairs import HALVES, Pair, PairTruth
 from graphxai_data.evaluation.saved_rows import SavedRows, without_nan
@@ -110,11 +110,9 @@ def compare_pair(
     seeds = check_seeds(seeds)
     plan, floor = plan_rows(pair.a, models, explainers, configuration, changes)
     if "all" in explainers:  # the strongest floors of each build
-        builds = [build for build in (pair.b, pair.both) if build is not None]
-        strongest = [name for build in builds for name in strongest_floors(build)]
-        floor += [
-            v for v in select_variants("all", None, strongest) if v.is_floor and v not in floor
-        ]
+        for build in (build for build in (pair.b, pair.both) if build is not None):
+            rows = select_variants("all", None, floor_names(build, ("all",)))
+            floor += [v for v in rows if v.is_floor and v not in floor]
     tasks = [(half, model, seed) for half in HALVES for model in plan for seed in seeds]
     measured: list[Row] = []
     about: list[Row] = []

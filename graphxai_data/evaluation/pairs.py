@@ -19,7 +19,7 @@ from torch import nn
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
-from graphxai_data.evaluation.floors import strongest_floors
+from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.evaluation.parts import select_split
 from graphxai_data.evaluation.score_sources import Explainer, resolve, scores_of
 from graphxai_data.evaluation.truth import Truth
@@ -264,8 +264,7 @@ def _named(
         return explainers
     names = [explainers] if isinstance(explainers, str) else list(explainers)
     recipe = dataset.manifest.load_recipe()
-    strongest = strongest_floors(dataset) if "all" in names else ()
-    variants = select_variants(names, recipe, strongest)
+    variants = select_variants(names, recipe, floor_names(dataset, names))
     if "all" in names:
         suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
         variants = [v for v in variants if v in suitable or v.origin or v.is_floor]

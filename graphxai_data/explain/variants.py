@@ -4,9 +4,9 @@ Where a choice decides the rank of an explainer, every choice has its own row: w
 explained, whether signs count, and how scores of edges become scores of nodes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
@@ -189,22 +189,31 @@ def variants_for(
     return variants
 
 
+class FloorNames(NamedTuple):
+    """Rules that say something about some graphs, and those that a table has to show."""
+
+    measured: Collection[str] = ()
+    strongest: Collection[str] = ()
+
+
 def select_variants(
-    names: Iterable[str], recipe: Recipe | None = None, strongest: Iterable[str] = ()
+    names: Iterable[str], recipe: Recipe | None = None, floors: FloorNames | None = None
 ) -> list[Variant]:
     """Return the rows of these names; a method such as "gsat" is all its rows.
 
-    "all" is every row but floors, of which it has the dataset's own and the `strongest`. "floors"
-    is all of those. Plug-ins are selected by their names only: "all" must not depend on what is
-    installed.
+    "all" is every row but floors, of which it has the dataset's own and the strongest. "floors"
+    is those that were measured. Plug-ins are selected by their names only: "all" must not depend on
+    what is installed.
     """
-    own = own_floors(recipe)
+    own, floors = own_floors(recipe), floors or FloorNames()
     known = (*VARIANTS, *own, *FLOORS)
-    in_all = (*VARIANTS, *own, *(v for v in FLOORS if v.name in set(strongest)))
-    floors = tuple(v for v in known if v.kind == "none" and v.name != "oracle")
+    groups = {
+        "all": (*VARIANTS, *own, *(v for v in FLOORS if v.name in floors.strongest)),
+        "floors": tuple(v for v in known if v.name in floors.measured),
+    }
     selected: list[Variant] = []
     for name in [names] if isinstance(names, str) else names:
-        new = list({"all": in_all, "floors": floors}.get(name, ()))
+        new = list(groups.get(name, ()))
         new = new or [v for v in known if v.name == name]
         new = new or [v for v in known if v.method == name]
         if not new and name in EXPLAINERS.names():

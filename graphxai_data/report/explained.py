@@ -16,7 +16,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import summarise
 from graphxai_data.evaluation.evaluate import Row, explanation_metrics
 from graphxai_data.evaluation.faithfulness import graph_logits
-from graphxai_data.evaluation.floors import strongest_floors
+from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.evaluation.given_scores import file_scores
 from graphxai_data.evaluation.score_sources import variant_scores
 from graphxai_data.evaluation.study import group_by_run
@@ -85,8 +85,9 @@ def explained(
                 "leave --evaluation out"
             )
         return Explained()
-    floors = strongest_floors(dataset)
-    names = explainers or [*_DEFAULT, *(v.name for v in own_floors(recipe)), *floors]
+    floors = floor_names(dataset, ("all", "floors"))
+    own = [variant.name for variant in own_floors(recipe)]
+    names = explainers or [*_DEFAULT, *own, *floors.strongest]
     page = _Page(dataset, sample, select_variants(names, recipe, floors), progress)
     for path, name in given.models.items():
         page.add_model(path, name, any_build=not evaluations)

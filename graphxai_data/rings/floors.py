@@ -21,7 +21,6 @@ from graphxai_data.generators.base import Rule
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import FLOORS_NAME, Manifest
 from graphxai_data.metrics import (
-    Bools,
     Floats,
     Ints,
     auroc_per_graph,
@@ -134,6 +133,13 @@ class ScoredRule(NamedTuple):
     definition: bool = False
     why: str = ""
 
+    def says_something(self, ptr: Ints) -> bool:
+        """Return whether there are scores that are not the same for all nodes of every graph."""
+        if self.scores is None:
+            return False
+        low, high = (f.reduceat(self.scores, ptr[:-1]) for f in (np.minimum, np.maximum))
+        return bool((low != high).any())
+
 
 def measure_floors(folder: Path, manifest: Manifest) -> Floors:
     """Measure all rules on the test graphs of a build, whose manifest need not be on disk yet."""
@@ -147,12 +153,11 @@ def measure_floors(folder: Path, manifest: Manifest) -> Floors:
     # On a busy machine, BLAS threads that wait for each other take twenty times as long.
     with threadpool_limits(1, "blas"):
         for scored in scored_rules(test, recipe, training):
-            if scored.scores is None:
-                left_out[scored.name] = scored.why
-            elif _is_constant(scored.scores, test.graphs.node_ptr):
-                left_out[scored.name] = "the same for all nodes of every graph"
-            else:
+            if scored.scores is not None and scored.says_something(test.graphs.node_ptr):
                 rows[scored.name] = _measured(scored, scored.scores, test)
+            else:
+                constant = "the same for all nodes of every graph"
+                left_out[scored.name] = scored.why or constant
     bound: float | None = None
     by: Literal["jaccard", "pair_mean"] = "jaccard"
     if test.cause is not None:
@@ -268,9 +273,3 @@ def _measured(scored: ScoredRule, scores: Floats, known: KnownGraphs) -> Floor:
 
 def _mean(values: Floats) -> float:
     return round(float(values.mean()), 6)
-
-
-def _is_constant(scores: Floats, ptr: Ints) -> bool:
-    low, high = (f.reduceat(scores, ptr[:-1]) for f in (np.minimum, np.maximum))
-    constant: Bools = low == high
-    return bool(constant.all())

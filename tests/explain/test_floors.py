@@ -7,7 +7,13 @@ from torch_geometric.data import Batch, Data
 
 from graphxai_data.errors import InputError
 from graphxai_data.explain import METHODS, explain
-from graphxai_data.explain.variants import FLOORS, RULES_OF_DATASETS, VARIANTS, select_variants
+from graphxai_data.explain.variants import (
+    FLOORS,
+    RULES_OF_DATASETS,
+    VARIANTS,
+    FloorNames,
+    select_variants,
+)
 from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.rings.rules import GENERAL
 
@@ -21,11 +27,14 @@ def test_reserved_names_are_those_of_the_shipped_rules() -> None:
     assert {name: set(generators) for name, generators in RULES_OF_DATASETS.items()} == rules
 
 
-def test_floors_are_all_rules_but_the_ceiling() -> None:
-    names = {v.name for v in select_variants(["floors"])}
-    assert names == {"random", "degree", "feature-norm"} | {v.name for v in FLOORS}
-    own = {v.name for v in select_variants(["floors"], Recipe.load("dihalo"))} - names
-    assert own == {"halogen-closeness", "aryl-halogens", "like-pair", "di-halo-ring"}
+def test_floors_are_the_measured_rules_and_all_has_the_strongest() -> None:
+    measured = FloorNames(["degree", "two-core", "like-pair"], ["two-core"])
+    recipe = Recipe.load("dihalo")
+    names = [v.name for v in select_variants(["floors"], recipe, measured)]
+    assert names == ["degree", "like-pair", "two-core"]
+    own = {"halogen-closeness", "aryl-halogens", "like-pair", "di-halo-ring"}
+    names = [v.name for v in select_variants(["all"], recipe, measured)]
+    assert set(names) == {v.name for v in VARIANTS} | own | {"two-core"}
     assert len({v.name for v in (*VARIANTS, *FLOORS)}) == len(VARIANTS) + len(FLOORS)
     assert {v.name for v in FLOORS if v.knows_labels} == {
         v.name for v in FLOORS if v.name.startswith("wl-log-odds")
