@@ -36,20 +36,20 @@ class Graphs:
 
     def nodes_of(self, selected: Ints) -> Ints:
         """Return the nodes of the selected graphs, in the order given."""
-        return _spans(self.node_ptr[selected], self.sizes[selected])
+        return spans(self.node_ptr[selected], self.sizes[selected])
 
     def take(self, selected: Ints) -> "Graphs":
         """Return the selected graphs, in the order given."""
         edge_ptr = np.searchsorted(self.edges[0], self.node_ptr)
         nodes = self.nodes_of(selected)
-        edges = _spans(edge_ptr[selected], np.diff(edge_ptr)[selected])
+        edges = spans(edge_ptr[selected], np.diff(edge_ptr)[selected])
         node_ptr = pointers(self.sizes[selected])
         shift = np.repeat(node_ptr[:-1] - self.node_ptr[selected], np.diff(edge_ptr)[selected])
         attributes = None if self.edge_attr is None else self.edge_attr[edges]
         return Graphs(self.x[nodes], self.edges[:, edges] + shift, attributes, node_ptr)
 
 
-def _spans(begins: Ints, lengths: Ints) -> Ints:
+def spans(begins: Ints, lengths: Ints) -> Ints:
     """Return the concatenated ranges [begin, begin + length)."""
     ends = pointers(lengths)
     return np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)

@@ -198,6 +198,7 @@ def scored_rules(
     graphs = known.graphs
     if names is None or "random" in names:
         yield ScoredRule("random", "uniform draws", random_scores(known.ids, graphs.sizes, seed))
+    known_scores: dict[str, Floats] = {}
     rules = (*GENERAL, *own_rules(recipe))
     for rule in (rule for rule in rules if names is None or rule.name in names):
         scored = ScoredRule(rule.name, rule.what, None, definition=rule.is_definition)
@@ -205,7 +206,12 @@ def scored_rules(
             yield scored._replace(why=f"a graph has more than {MAX_NODES} nodes")
         else:
             plugin = recipe.plugin if recipe and rule not in GENERAL else None
-            yield scored._replace(scores=_scores_of(rule, graphs, plugin))
+            reversed_scores = known_scores.get(rule.name.removeprefix("low-"))
+            if reversed_scores is None:
+                known_scores[rule.name] = _scores_of(rule, graphs, plugin)
+                yield scored._replace(scores=known_scores[rule.name])
+            else:  # a low closeness takes as long as a high one
+                yield scored._replace(scores=-reversed_scores)
     rows = tuple(row for row in ROWS if names is None or row.name in names)
     if training is None or recipe is None or not rows:
         return

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from graphxai_data.generators.base import Rule
 from graphxai_data.graphs.columns import Ints, pointers
-from graphxai_data.graphs.union import Graphs
+from graphxai_data.graphs.union import Graphs, spans
 from graphxai_data.seeds import rng_for, uniform
 
 Floats = npt.NDArray[np.float64]
@@ -136,9 +136,10 @@ def _balls(
         )
         adjacency = np.zeros((count, n, n), np.float32)
         adjacency[:, place, place] = 1
-        for i, graph in enumerate(selected.tolist()):
-            ends = graphs.edges[:, edge_ptr[graph] : edge_ptr[graph + 1]] - graphs.node_ptr[graph]
-            adjacency[i, ends[0], ends[1]] = 1
+        edges = np.diff(edge_ptr)[selected]
+        ends = graphs.edges[:, spans(edge_ptr[selected], edges)]
+        source, target = ends - np.repeat(graphs.node_ptr[selected], edges)
+        adjacency[np.repeat(np.arange(count), edges), source, target] = 1
         yield rows, _growing(adjacency, most)
         begin += count
 
