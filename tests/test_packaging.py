@@ -13,6 +13,7 @@ import pytest
 
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe, shipped_names
+from graphxai_data.rings.floors import Floors
 from graphxai_data.rings.modes import FEATURE_FREE
 from graphxai_data.rings.verdict import RIVALS, Measurement
 from graphxai_data.sources import registry
@@ -149,6 +150,26 @@ def test_the_readmes_rings_table_is_what_was_measured(reference_root: Path) -> N
             max(mean[m] for m in FEATURE_FREE if m in mean),
         ]
         assert [float(n) for n in numbers.split("|")] == pytest.approx(best, abs=0.011)
+
+
+@pytest.mark.slow
+@pytest.mark.reference
+def test_the_readmes_floors_are_what_was_measured(reference_root: Path) -> None:
+    readme = (CHECKOUT / "README.md").read_text()
+    cell = r"`([\w-]+)`: ([\d.]+) / ([\d.]+)"
+    rows = re.findall(rf"^\| `([\w-]+)` \| {cell} \| {cell} \|$", readme, re.M)
+    assert len(rows) == 10
+    for name, *cells in rows:
+        floors = Floors.load(reference_root / name / "seed-0")
+        assert floors is not None
+        blind, knowing = cells[0], cells[3]
+        assert blind == floors.best_without_labels
+        assert floors.rows[knowing].labels
+        for rule, jaccard, auroc in (cells[:3], cells[3:]):
+            measured = floors.rows[rule].jaccard, floors.rows[rule].auroc
+            assert (float(jaccard), float(auroc)) == pytest.approx(measured, abs=0.002)
+            same_kind = [r for r in floors.rows.values() if r.labels == floors.rows[rule].labels]
+            assert measured[0] == max(r.jaccard for r in same_kind if not r.definition)
 
 
 def test_the_readme_has_the_two_commands() -> None:
