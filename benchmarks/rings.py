@@ -2,8 +2,8 @@
 
 Run with `python -m benchmarks.rings`, in one thread. The peer converts each graph to networkx and
 computes one distance matrix at a time, as the reference implementation of RINGS does. The values
-are compared as well. The quick check is a separate figure, in seconds per thousand graphs. So is the
-time of floors of explanations, as a share of it.
+are compared as well. The quick check is a separate figure, in seconds per thousand graphs, and so
+is the time of floors of explanations, as a share of it.
 """
 
 import json
