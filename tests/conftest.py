@@ -44,6 +44,15 @@ def offline_names() -> list[str]:
     ]
 
 
+def reference_names() -> list[str]:
+    """Return the recipes whose full builds `.ci/run` makes.
+
+    There is one half of every pair: the others have the same code, and the digests of 500 graphs
+    of each are tested in every run. `pytest -m slow` builds them in full as well.
+    """
+    return [name for name in offline_names() if not name.endswith(("-pair-b", "-pair-both"))]
+
+
 def with_reference_build(*values: Any) -> Any:
     """Return parameters of a test that needs minutes of building; `.ci/run` runs these."""
     return pytest.param(*values, marks=(pytest.mark.slow, pytest.mark.reference))
@@ -126,11 +135,8 @@ def fresh_environment(folder: Path, wheel: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def reference_root(builds: SharedBuilds) -> Path:
-    """Root with the reference builds of all recipes that need no download.
-
-    These take minutes: only for tests marked `slow`.
-    """
-    (root,) = {builds.root(name, rings=True) for name in offline_names()}
+    """Root with the builds of `reference_names`, which take minutes: only for slow tests."""
+    (root,) = {builds.root(name, rings=True) for name in reference_names()}
     return root
 
 
