@@ -234,15 +234,16 @@ def floor_rows(floors: Floors, strongest: bool = False) -> list[list[str]]:
 def _floor_sections(floors: Floors) -> list[str]:
     sections = [
         "## Floors of explanations",
-        f"What rules find that look at no model, on {floors.graphs} graphs. An explainer that is "
-        "not above the best of them may have read the data, not the model. The best: "
-        f"`{floors.best}`; without labels of training graphs: `{floors.best_without_labels}`.",
+        f"What rules find that look at no model, on {floors.graphs} {floors.split} graphs. "
+        "An explainer that is not above the best of them may have read the data, not the model. "
+        f"The best: `{floors.best}`. Without labels of training graphs: "
+        f"`{floors.best_without_labels}`.",
         markdown_table(floor_headers(floors), floor_rows(floors)),
     ]
     if floors.bound is not None:
         sections.append(
-            "No rule that looks neither at the model nor at its training labels can have a mean "
-            f"over the pair above {floors.bound:.3f}."
+            "No rule that looks neither at the model nor at labels can have a mean over the pair "
+            f"above {floors.bound:.3f}."
         )
     return sections
 

@@ -18,7 +18,6 @@ from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import (
     FLOORS_NAME,
     PICTURE_NAME,
-    RINGS_NAME,
     Manifest,
     PluginRecord,
     SourceRecord,
@@ -131,18 +130,27 @@ def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:
         log.warning(
             "%s is kept: %s, or delete it to build it again", folder, manifest.plugin_difference
         )
-    if rings and not _is_measured(folder, manifest) and os.access(folder, os.W_OK):
-        _, failures = check_and_write(folder, "quick")
+    if rings and os.access(folder, os.W_OK):
+        failures = _measure_missing(folder, manifest)
         if failures := _failures_at_full_size(failures, order):
             raise CheckFailedError(f"{folder}: {'; '.join(failures)}")
     return manifest
 
 
-def _is_measured(folder: Path, manifest: Manifest) -> bool:
-    """Return whether a build has its RINGS measurement, and its floors if it has a rationale."""
+def _measure_missing(folder: Path, manifest: Manifest) -> list[str]:
+    """Measure what an existing build lacks, and return required principles that fail.
+
+    A measurement that exists is kept: it may be a full one, which takes hours.
+    """
+    measurement = Measurement.load(folder)
+    if measurement is None:
+        return check_and_write(folder, "quick")[1]
     has_rationale = manifest.statistics["rationale_nodes_mean"] is not None
-    names = (RINGS_NAME, FLOORS_NAME) if has_rationale else (RINGS_NAME,)
-    return all((folder / name).exists() for name in names)
+    if has_rationale and not (folder / FLOORS_NAME).exists():
+        with explained_disk_errors(folder):
+            floors = measure_explanations(folder, manifest)
+            write_cards(folder, manifest, manifest.load_recipe(), measurement, floors)
+    return []
 
 
 def _failures_at_full_size(failures: list[str], order: Order) -> list[str]:

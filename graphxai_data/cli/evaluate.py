@@ -173,7 +173,10 @@ def evaluate(
         f"milliseconds on {conditions['device']}, threads: {conditions['threads']}"
     )
     print_table(tables.headers(comparison), tables.table_rows(comparison), wrap=False)
-    click.echo(tables.floor_line(comparison))
+    rules = dataset.manifest.load_recipe().generator_object.rules()
+    definitions = [rule.name for rule in rules if rule.is_definition]
+    for line in tables.floor_lines(comparison, definitions):
+        click.echo(line)
     if options["faithfulness"]:
         print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(comparison), wrap=False)
 

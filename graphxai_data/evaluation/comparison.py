@@ -286,7 +286,9 @@ def plan_rows(
         plan = {name: variants for name, variants in plan.items() if variants}
     for name, variants in plan.items():
         if not variants:
-            raise InputError(f"model '{name}': none of the explainers asked for is for it")
+            raise InputError(
+                f"model '{name}': none of the explainers asked for is for it; leave the model out"
+            )
     return plan, floor
 
 

@@ -14,10 +14,11 @@ from graphxai_data.evaluation.other_datasets import OtherGraphs
 from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.evaluation.truth import Scores
 from graphxai_data.explain.variants import FloorNames, Variant
+from graphxai_data.graphs.columns import compact
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings.colour_rules import ROWS
-from graphxai_data.rings.floors import Floors, measure_floors, scored_rules
+from graphxai_data.rings.floors import Floors, measure_floors, require_rationale, scored_rules
 from graphxai_data.rings.known import KnownGraphs, read_split
 from graphxai_data.rings.modes import tidy_edges
 
@@ -33,6 +34,8 @@ def floor_names(part: Part, asked: Collection[str]) -> FloorNames:
         scored = scored_rules(known, None, None)
         return FloorNames([s.name for s in scored if s.says_something(known.graphs.node_ptr)])
     if not part.has_rationale:
+        if "floors" in asked:
+            require_rationale(part.manifest)
         return FloorNames()
     floors = Floors.load(part.folder)
     if floors is None or floors.content_sha256 != part.manifest.content_sha256:
@@ -59,10 +62,6 @@ def floor_scores(variants: Sequence[Variant], part: Part, seed: int = 0) -> dict
         if scored.scores is None:
             raise InputError(f"explainer '{scored.name}': {scored.why}; leave it out")
         scores[scored.name] = Scores(scored.scores)
-    if missing := names - scores.keys():
-        raise InputError(
-            f"explainer '{min(missing)}' cannot score these graphs: one is too large; leave it out"
-        )
     return scores
 
 
@@ -76,17 +75,19 @@ def _known(part: Part) -> KnownGraphs:
     """Return the graphs of a part as rules take them."""
     keys = ("x", "edge_index", "edge_attr", "y", "node_mask", "graph_id", "cause")
     whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
-    x, edges = whole.x.numpy(), whole.edge_index.numpy()
-    attributes = whole.edge_attr.numpy() if "edge_attr" in whole else None
+    arrays = {"x": whole.x.numpy()}
+    if "edge_attr" in whole:
+        arrays["edge_attr"] = whole.edge_attr.numpy()
+    edges = whole.edge_index.numpy()
     if isinstance(part, OtherGraphs):
-        edges, attributes = tidy_edges(edges, attributes, len(x))
-    else:  # one-hot features are class ids, as in shards
-        schema = part.manifest.load_recipe().schema
-        x = x.argmax(axis=1).astype(np.uint8) if schema.node_features.encoding == "onehot" else x
-        if schema.edge_features is not None and schema.edge_features.encoding == "onehot":
-            attributes = whole.edge_attr.argmax(dim=1).numpy().astype(np.uint8)
+        edges, attributes = tidy_edges(edges, arrays.get("edge_attr"), len(arrays["x"]))
+        arrays |= {} if attributes is None else {"edge_attr": attributes}
+    else:
+        for column in part.manifest.load_recipe().schema.columns():
+            if column.name in arrays:
+                arrays[column.name] = compact(arrays[column.name], column)
     return KnownGraphs(
-        Graphs(x, edges, attributes, whole.ptr.numpy()),
+        Graphs(arrays["x"], edges, arrays.get("edge_attr"), whole.ptr.numpy()),
         whole.graph_id.numpy(),
         whole.y.numpy() if "y" in whole else np.zeros(len(part), np.int64),
         whole.node_mask.numpy(),

@@ -42,8 +42,8 @@ class PairComparison:
     Attributes:
         pair: names of the builds.
         content_sha256: digests of the builds, by half.
-        bounds: what rules that look neither at the model nor at its training labels can reach in
-            the mean over the pair; on `both`, what any rule can reach that looks at no model.
+        bounds: what rules that look neither at the model nor at labels can reach in the mean over
+            the pair; on `both`, what any rule can reach that looks at no model.
         rows: one per half, model, explainer and seed.
         models: one per half, model and seed: accuracy and interventions.
     """

@@ -1,7 +1,7 @@
 """A comparison on a pair of causes as rows of text."""
 
 from graphxai_data.evaluation.pair_study import PairComparison
-from graphxai_data.evaluation.tables import explainer_cell, with_deviation
+from graphxai_data.evaluation.tables import KNOWS_LABELS, explainer_cell, with_deviation
 from graphxai_data.metrics import mean_and_deviation, plus_minus
 
 _COLUMNS = {
@@ -32,7 +32,7 @@ def rows(comparison: PairComparison) -> list[list[str]]:
 def notes(comparison: PairComparison) -> list[str]:
     """Return the bounds in words."""
     lines = [
-        "bound of the mean for what looks neither at the model nor at its training labels: "
+        "bound of the mean for what looks neither at the model nor at labels: "
         f"{comparison.bounds['a']:.3f}",
     ]
     if "both" in comparison.bounds:
@@ -40,7 +40,7 @@ def notes(comparison: PairComparison) -> list[str]:
             "bound of the mean on -both for what looks at no model: "
             f"{comparison.bounds['both']:.3f}"
         )
-    return [*lines, "* knows the labels of training graphs, and of the graph that it scores"]
+    return [*lines, KNOWS_LABELS]
 
 
 def model_rows(comparison: PairComparison) -> list[list[str]]:

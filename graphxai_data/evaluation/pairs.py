@@ -54,9 +54,14 @@ class Pair:
         recipes = {}
         for cause in (*HALVES, "both"):
             dataset = getattr(self, cause)
-            if dataset is not None:
+            if dataset is not None or cause in HALVES:
                 recipes[cause] = _recipe_of_half(dataset, cause)
                 self._check_alike(dataset, recipes[cause], recipes["a"])
+        if list(self.a.indices()) != list(self.b.indices()):
+            raise InputError(
+                f"pair: '{self.a.name}' and '{self.b.name}' are different selections of graphs; "
+                "give both whole, or the same part of each"
+            )
         for key in (k for k in _SHARED if k in self.a._data):
             if not torch.equal(getattr(self.a._data, key), getattr(self.b._data, key)):
                 raise InputError(
@@ -101,8 +106,9 @@ class Pair:
         """
         names = pair_names(name)
         if names is None:
+            half_a, half_b = half_names(name)[:2]
             raise InputError(
-                f"'{name}' is no pair: there are no recipes '{name}-a' and '{name}-b'; "
+                f"'{name}' is no pair: it needs recipes '{half_a}' and '{half_b}'; "
                 "`graphxai-data list` shows all"
             )
         builds = {
@@ -119,10 +125,15 @@ class Pair:
 
 def pair_names(name: str) -> dict[str, str] | None:
     """Return the recipes of a pair by half; None if there is no such pair."""
-    stem, ending = (name[:-5], ".toml") if name.endswith(".toml") else (name, "")
-    names = {half: f"{stem}-{half}{ending}" for half in (*HALVES, "both")}
+    names = dict(zip((*HALVES, "both"), half_names(name), strict=True))
     known = {half: recipe for half, recipe in names.items() if _exists(recipe)}
     return known if set(HALVES) <= known.keys() else None
+
+
+def half_names(name: str) -> list[str]:
+    """Return the names that the recipes of a pair have to have: a, b and both."""
+    stem, ending = (name[:-5], ".toml") if name.endswith(".toml") else (name, "")
+    return [f"{stem}-{half}{ending}" for half in (*HALVES, "both")]
 
 
 def _exists(recipe: str) -> bool:

@@ -122,8 +122,7 @@ def variant_scores(
     """Run an explainer once and return the scores of every variant that is read from that run.
 
     All variants have the same method and options, and only their rules differ; or all are floors.
-    `seed` is for explainers
-    that draw at random.
+    `seed` is for explainers that draw at random.
     """
     first = variants[0]
     if first.is_floor:

@@ -1,12 +1,14 @@
 """A comparison of explainers as rows of text, next to the paper's figures."""
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from graphxai_data.evaluation.comparison import Comparison
 from graphxai_data.explain.variants import FLOORS
 from graphxai_data.metrics import plus_minus
 
+KNOWS_LABELS = "* knows the labels of training graphs, and of the graph that it scores"
 _KNOWING = {variant.name for variant in FLOORS if variant.knows_labels}
 HEADERS = (
     "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class J", "ms/graph",
@@ -57,16 +59,22 @@ def explainer_cell(row: dict[str, Any]) -> str:
     return f"{name} *" if name in _KNOWING else name
 
 
-def floor_line(comparison: Comparison) -> str:
-    """Return a sentence that names the best floor: what an explainer has to beat."""
-    floors = [r for r in comparison.summary() if r["model"] == "-" and r["explainer"] != "oracle"]
-    if not floors:
-        return ""
-    best = max(floors, key=lambda row: float(row["jaccard"]))
-    return (
-        f"best floor: {best['explainer']}, Jaccard@k {best['jaccard']:.3f} "
-        "(* knows the labels of training graphs, and of the graph that it scores)"
-    )
+def floor_lines(comparison: Comparison, definitions: Collection[str]) -> list[str]:
+    """Return sentences about floors: which is the best, and what the table's marks mean.
+
+    `definitions` are rules that repeat how the dataset defines its rationale.
+    """
+    rows = [row for row in comparison.summary() if row["model"] == "-"]
+    others = {"oracle", *definitions}
+    lines = []
+    if floors := [row for row in rows if row["explainer"] not in others]:
+        best = max(floors, key=lambda row: float(row["jaccard"]))
+        lines.append(f"best floor: {best['explainer']}, Jaccard@k {best['jaccard']:.3f}")
+    if shown := [row["explainer"] for row in rows if row["explainer"] in definitions]:
+        lines.append(f"the definition of the rationale itself, no floor: {', '.join(shown)}")
+    if any(row["explainer"] in _KNOWING for row in rows):
+        lines.append(KNOWS_LABELS)
+    return lines
 
 
 def faithfulness_rows(comparison: Comparison) -> list[list[str]]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
-from graphxai_data.errors import InputError, nearest
+from graphxai_data.errors import CheckFailedError, InputError, nearest
 from graphxai_data.explain.edges import RULES, Rule
 from graphxai_data.explain.functions import first_line, load_function, takes_model
 from graphxai_data.explain.models import takes_edge_masks
@@ -149,6 +149,13 @@ EXPLAINERS = Group(
 
 def own_floors(recipe: Recipe | None) -> tuple[Variant, ...]:
     """Return the rows of a dataset's own rules; none for graphs that are of no build."""
+    rows = {name for v in VARIANTS for name in (v.name, v.method)}
+    for rule in own_rules(recipe):
+        if rule.name in rows:
+            raise CheckFailedError(
+                f"rules: '{rule.name}' is the name of an explainer; rename the rule of "
+                f"'{recipe.name if recipe else ''}'"
+            )
     return tuple(
         Variant(rule.name, rule.name, "none", rule.what, is_floor=True)
         for rule in own_rules(recipe)

@@ -2,8 +2,8 @@
 
 The recipes of a pair, `-a` and `-b`, give the same graphs bit for bit; only label and mask differ.
 In `-both`, A and B have the same class, so that labels do not say which of them counts. A rule that
-looks neither at the model nor at its training labels ranks the nodes of a graph once, for both
-recipes, so it finds one cause at most: docs/pairs.md states and proves the bound.
+looks neither at the model nor at labels ranks the nodes of a graph once, for both recipes. So it
+finds one cause at most: docs/pairs.md states and proves the bound.
 """
 
 from abc import abstractmethod

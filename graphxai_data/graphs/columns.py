@@ -62,7 +62,7 @@ def _pack_column(column: Column, values: Sequence[Any]) -> Columns:
     arrays = [np.empty(rows.array_shape(0), rows.dtype)]  # so that no graphs give an empty array
     arrays += [np.asarray(value, rows.dtype) for value in values]
     joined = np.concatenate(arrays, axis=column.axis)
-    return {column.name: _compact(joined, column)}
+    return {column.name: compact(joined, column)}
 
 
 # The columns that a record has as Python's own int.
@@ -126,8 +126,8 @@ def pointers(lengths: npt.ArrayLike) -> Ints:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
 
 
-def _compact(rows: npt.NDArray[Any], column: Column) -> npt.NDArray[Any]:
-    """Return rows as they are stored."""
+def compact(rows: npt.NDArray[Any], column: Column) -> npt.NDArray[Any]:
+    """Return the rows of a column as they are stored."""
     feature = column.feature
     if feature is None or feature.encoding == "dense":
         return rows

@@ -94,10 +94,10 @@ class Training(NamedTuple):
 
     def scores(
         self, graphs: Graphs, label: Ints, rows: tuple[ColourRow, ...] = ROWS
-    ) -> Iterator[tuple[ColourRow, Floats]]:
+    ) -> Iterator[tuple[ColourRow, Floats | None]]:
         """Yield each rule with its scores [N] of graphs that have these classes [g].
 
-        Balls are left out where a graph has more than `MAX_NODES` nodes.
+        Balls have none where a graph has more than `MAX_NODES` nodes.
         """
         target = label[graphs.owner]
         for k, colour in enumerate(colourings(graphs, self.bounds)):
@@ -108,9 +108,12 @@ class Training(NamedTuple):
                     yield row, -np.log((everywhere + 0.5) / (self.sizes.sum() + 1))
                     continue
                 odds = self._log_odds(counts, everywhere, target)
-                if row.ball and graphs.sizes.max(initial=0) > MAX_NODES:
-                    continue
-                yield row, within(graphs, np.maximum(odds, 0), k) if row.ball else odds
+                if not row.ball:
+                    yield row, odds
+                elif graphs.sizes.max(initial=0) > MAX_NODES:
+                    yield row, None
+                else:
+                    yield row, within(graphs, np.maximum(odds, 0), k)
 
     def _counts_of(self, colour: Words, k: int) -> Ints:
         """Return [N, c] in how many training graphs of each class the colours occur."""

@@ -5,6 +5,7 @@ explainer that is not above the best floor may have read the data, not the model
 """
 
 import json
+import re
 from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -61,6 +62,7 @@ class Floors:
 
     Attributes:
         rows: the floors by the name of their rule.
+        split: whose graphs were scored: "test", or another one where there are no test graphs.
         best: the rule with the highest Jaccard@k that is not the definition itself.
         best_without_labels: the best of those that know no labels.
         by: what decides which is best: "jaccard", or "pair_mean" where the rationale is both causes
@@ -76,6 +78,7 @@ class Floors:
     best_without_labels: str
     graphs: int
     training_graphs: int
+    split: str = "test"
     by: Literal["jaccard", "pair_mean"] = "jaccard"
     bound: float | None = None
     left_out: dict[str, str] = field(default_factory=dict)
@@ -164,7 +167,7 @@ def measure_floors(folder: Path, manifest: Manifest) -> Floors:
         bound = pair_bound(test.cause, test.graphs.node_ptr)
         by = "pair_mean" if ((test.cause > 0) == test.mask).all() else "jaccard"
     floors = Floors(
-        rows, "", "", len(test), len(training), by, bound, left_out,
+        rows, "", "", len(test), len(training), split, by, bound, left_out,
         manifest.content_sha256,
     )  # fmt: skip
     names = [name for name, row in rows.items() if not row.definition]
@@ -195,7 +198,7 @@ def scored_rules(
     Without training graphs, rules of colours are left out. `names` are the rules that are needed;
     all if None.
     """
-    graphs = known.graphs
+    graphs = _read_only(known.graphs)
     if names is None or "random" in names:
         yield ScoredRule("random", "uniform draws", random_scores(known.ids, graphs.sizes, seed))
     known_scores: dict[str, Floats] = {}
@@ -206,12 +209,12 @@ def scored_rules(
             yield scored._replace(why=f"a graph has more than {MAX_NODES} nodes")
         else:
             plugin = recipe.plugin if recipe and rule not in GENERAL else None
-            reversed_scores = known_scores.get(rule.name.removeprefix("low-"))
-            if reversed_scores is None:
+            if rule in GENERAL and (opposite := rule.name.removeprefix("low-")) in known_scores:
+                # A low closeness takes as long as a high one.
+                yield scored._replace(scores=-known_scores[opposite])
+            else:
                 known_scores[rule.name] = _scores_of(rule, graphs, plugin)
                 yield scored._replace(scores=known_scores[rule.name])
-            else:  # a low closeness takes as long as a high one
-                yield scored._replace(scores=-reversed_scores)
     rows = tuple(row for row in ROWS if names is None or row.name in names)
     if training is None or recipe is None or not rows:
         return
@@ -222,7 +225,18 @@ def scored_rules(
             yield ScoredRule(row.name, row.what, None, row.knows_labels, why=str(error))
         return
     for row, scores in counted.scores(graphs, known.label, rows):
-        yield ScoredRule(row.name, row.what, scores, row.knows_labels)
+        why = "" if scores is not None else f"a graph has more than {MAX_NODES} nodes"
+        yield ScoredRule(row.name, row.what, scores, row.knows_labels, why=why)
+
+
+def _read_only(graphs: Graphs) -> Graphs:
+    """Return the same graphs in arrays that a rule cannot change."""
+    arrays = [graphs.x, graphs.edges, graphs.edge_attr, graphs.node_ptr]
+    views = [None if array is None else array.view() for array in arrays]
+    for view in views:
+        if view is not None:
+            view.flags.writeable = False
+    return Graphs(*views)  # type: ignore[arg-type]
 
 
 def _scores_of(rule: Rule, graphs: Graphs, plugin: Origin | None) -> Floats:
@@ -241,13 +255,27 @@ def own_rules(recipe: Recipe | None) -> tuple[Rule, ...]:
         rules: Any = recipe.generator_object.rules()
         if not isinstance(rules, tuple) or not all(isinstance(rule, Rule) for rule in rules):
             raise CheckFailedError("rules: expected a tuple of Rule objects, got something else")
-        taken = {rule.name for rule in GENERAL} | {row.name for row in ROWS} | {"random", "oracle"}
+        taken = {rule.name for rule in GENERAL} | {row.name for row in ROWS}
+        taken |= {"random", "oracle", "all", "floors"}
         for rule in rules:
+            _check_words(rule)
             if rule.name in taken:
                 raise CheckFailedError(f"rules: the name '{rule.name}' is taken; choose another")
             taken.add(rule.name)
     own: tuple[Rule, ...] = rules
     return own
+
+
+def _check_words(rule: Any) -> None:
+    """Raise a `CheckFailedError` unless name and description of a rule fit into tables."""
+    if not isinstance(rule.name, str) or not re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", rule.name):
+        raise CheckFailedError(
+            f"rules: expected a name of a-z, 0-9 and '-', such as 'low-degree', got {rule.name!r}"
+        )
+    if not isinstance(rule.what, str) or not rule.what.isprintable() or "|" in rule.what:
+        raise CheckFailedError(
+            f"rules: '{rule.name}': expected one line of text as what, got {rule.what!r}"
+        )
 
 
 def pair_bound(cause: Any, ptr: Ints) -> float:

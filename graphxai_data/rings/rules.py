@@ -36,8 +36,8 @@ def degree(graphs: Graphs) -> Floats:
 
 
 def feature_norm(graphs: Graphs) -> Floats:
-    """Return the Euclidean norm [N] of each node's features; 1 where they are one-hot."""
-    if graphs.x.ndim == 1:
+    """Return the Euclidean norm [N] of each node's features; 1 where they are class ids."""
+    if graphs.x.dtype.kind in "iu":
         return np.ones(len(graphs.x))
     return np.asarray(np.linalg.norm(graphs.x.astype(np.float64), axis=1), np.float64)
 

@@ -194,7 +194,11 @@ def test_bad_pairs_are_one_clear_line(pair: Pair, root: Path, tmp_path: Path) ->
         Pair(pair.a, pair.a)
     with pytest.raises(InputError, match="'ba2motif' is no half of a pair"):
         Pair(BA2Motif(tmp_path, graphs=40), pair.b)
-    with pytest.raises(InputError, match="'ba2motif' is no pair: there are no recipes"):
+    with pytest.raises(InputError, match="different selections of graphs"):
+        Pair(pair.a[:10], pair.b[10:20])
+    with pytest.raises(InputError, match="expected GraphXAIDatasets, got NoneType"):
+        Pair(pair.a, None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'ba2motif' is no pair: it needs recipes 'ba2motif-a'"):
         Pair.load(tmp_path, "ba2motif")
     with pytest.raises(InputError, match="a pair needs two, one trained on each half"):
         evaluate(pair, ["saliency"], "runs/gin")

@@ -59,7 +59,7 @@ def test_networkx_confirms_every_graph() -> None:
         assert nx.number_of_selfloops(graph) == 0
         assert len(set(record.x.sum(axis=0))) == 1
         assert 7 <= record.x[:, 0].sum() <= 10
-        # Of each pair of colours, one motif.
+        # There is one motif for each pair of colours.
         rest = graph.copy()
         rest.remove_edges_from(list(nx.bridges(graph)))
         blocks = [sorted(part) for part in nx.connected_components(rest) if len(part) == 5]

@@ -4,7 +4,9 @@ import json
 import math
 import shutil
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import networkx as nx
 import numpy as np
@@ -12,14 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphxai_data import GraphXAIDataset, build, verify
-from graphxai_data.errors import DamagedError, InputError
+from graphxai_data import GraphXAIDataset, Rule, build, register, verify
+from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.generators.ba2motif import BA2MotifGenerator
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import jaccard_at_k
+from graphxai_data.recipe import Recipe
 from graphxai_data.rings import rules
 from graphxai_data.rings.colour_rules import ColourRow, Training
-from graphxai_data.rings.floors import Floors, measure_floors
+from graphxai_data.rings.floors import Floors, measure_floors, scored_rules
+from graphxai_data.rings.known import KnownGraphs
+from graphxai_data.rings.measure import measure_shards
+from graphxai_data.rings.verdict import Measurement
 
 RULES = {rule.name: rule.score for rule in rules.GENERAL}
 
@@ -205,12 +212,82 @@ def test_an_existing_build_without_floors_gets_them(motifs: Path, tmp_path: Path
 
 
 def test_large_graphs_have_no_rules_of_distances() -> None:
-    graph = nx.path_graph(rules.MAX_NODES + 1)
-    union = _union([graph])
-    training = Training.of(_union([nx.path_graph(5)] * 4), np.array([0, 1, 0, 1]), 2)
-    names = {row.name for row, _ in training.scores(union, np.array([0]))}
-    assert "wl-log-odds-2" in names
-    assert "wl-log-odds-ball-2" not in names
+    union = _union([nx.path_graph(rules.MAX_NODES + 1)])
+    training = KnownGraphs(_union([nx.path_graph(5)] * 4), np.arange(4), np.arange(4) % 2,
+                           np.zeros(20, bool))  # fmt: skip
+    known = KnownGraphs(union, np.arange(1), np.zeros(1, np.int64), np.zeros(len(union.x), bool))
+    scored = {s.name: s for s in scored_rules(known, Recipe.load("ba2motif"), training)}
+    assert scored["wl-log-odds-2"].scores is not None
+    for name in ("closeness", "low-closeness", "wl-log-odds-ball-2"):
+        assert scored[name].scores is None
+        assert scored[name].why == "a graph has more than 500 nodes"
+
+
+class _WithRules(BA2MotifGenerator):
+    own: ClassVar[tuple[Rule, ...]] = ()
+
+    def rules(self) -> tuple[Rule, ...]:
+        return self.own
+
+
+def _damage(graphs: Graphs) -> np.ndarray:
+    graphs.x[:] = 1
+    return np.arange(len(graphs.x), dtype=float)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Rule("floors", "all", rules.degree), "the name 'floors' is taken"),
+        (Rule("two-core", "again", rules.two_core), "the name 'two-core' is taken"),
+        (Rule("Mine | yours", "a bar", rules.degree), "expected a name of a-z, 0-9 and '-'"),
+        (Rule("mine", "two\nlines", rules.degree), "expected one line of text as what"),
+        (Rule("mine", "too few", lambda graphs: np.zeros(3)), r"rule 'mine': expected \[\d+\]"),
+        (Rule("mine", "changes graphs", _damage), "read-only"),
+    ],
+)
+def test_rules_of_a_dataset_are_checked(
+    rule: Rule, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_WithRules, "own", (rule,))
+    register("with_rules", _WithRules)
+    table = Recipe.load("ba2motif").to_dict() | {"name": "with-rules", "generator": "with_rules"}
+    recipe = Recipe.from_dict(table)
+    with pytest.raises(CheckFailedError, match=message):
+        build(recipe, root=tmp_path, graphs=40, engine="serial", rings=False)
+
+
+def test_a_rule_of_a_dataset_may_be_called_low(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = Rule("low-core-number", "its own", lambda graphs: np.arange(len(graphs.x), dtype=float))
+    monkeypatch.setattr(_WithRules, "own", (rule,))
+    register("with_rules", _WithRules)
+    table = Recipe.load("ba2motif").to_dict() | {"name": "with-rules", "generator": "with_rules"}
+    build(Recipe.from_dict(table), root=tmp_path, graphs=40, engine="serial", rings=False)
+    floors = Floors.load(tmp_path / "with-rules/seed-0")
+    assert floors is not None
+    assert 0 < floors.rows["low-core-number"].jaccard < 1
+
+
+def test_a_full_measurement_is_kept_when_floors_are_added(motifs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "ba2motif/seed-0"
+    shutil.copytree(motifs, folder)
+    (folder / "floors.json").unlink()
+    full = replace(measure_shards(folder, Manifest.load(folder)), depth="full")
+    full.save(folder)
+    build("ba2motif", root=tmp_path, graphs=300)
+    assert Measurement.load(folder) == full
+    assert Floors.load(folder) == Floors.load(motifs)
+    assert "## Floors of explanations" in (folder / "README.md").read_text()
+
+
+def test_without_test_graphs_floors_say_whose_graphs_were_scored(tmp_path: Path) -> None:
+    build("ba2motif", root=tmp_path, graphs=3, engine="serial", rings=False)
+    floors = Floors.load(tmp_path / "ba2motif/seed-0")
+    assert floors is not None
+    assert (floors.split, floors.graphs) == ("valid", 1)
+    assert "on 1 valid graphs" in (tmp_path / "ba2motif/seed-0/README.md").read_text()
 
 
 def test_manifests_of_builds_are_on_disk(motifs: Path) -> None:
