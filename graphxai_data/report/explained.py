@@ -25,7 +25,6 @@ from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import (
     VARIANTS,
     Variant,
-    own_floors,
     select_variants,
     variants_for,
 )
@@ -86,8 +85,9 @@ def explained(
             )
         return Explained()
     floors = floor_names(dataset, ("all", "floors"))
-    own = [variant.name for variant in own_floors(recipe)]
-    names = explainers or [*_DEFAULT, *own, *floors.strongest]
+    definitions = [rule.name for rule in recipe.generator_object.rules() if rule.is_definition]
+    shown = [name for name in floors.strongest if name not in (*_BOUNDS, *definitions)]
+    names = explainers or [*_DEFAULT, *shown]
     page = _Page(dataset, sample, select_variants(names, recipe, floors), progress)
     for path, name in given.models.items():
         page.add_model(path, name, any_build=not evaluations)

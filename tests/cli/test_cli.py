@@ -59,8 +59,10 @@ def test_json_is_the_manifest_with_folder_reference_and_rings(cli: Cli, tmp_path
     folder = tmp_path / "ba2motif" / "seed-0"
     manifest = json.loads((folder / "manifest.json").read_text())
     reference = "none pinned for this recipe, seed and number of graphs"
-    rings = json.loads((folder / "rings.json").read_text())
-    expected = manifest | {"folder": str(folder), "reference": reference, "rings": rings}
+    measured = {
+        key: json.loads((folder / f"{key}.json").read_text()) for key in ("rings", "floors")
+    }
+    expected = manifest | {"folder": str(folder), "reference": reference} | measured
     assert json.loads(built.stdout) == expected
     assert json.loads(cli("info", folder, "--json").stdout) == expected
     verified = json.loads(cli("verify", folder, "--json").stdout)
