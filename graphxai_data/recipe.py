@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -230,7 +231,13 @@ def find(name_or_path: str | Path) -> Path:
         return shipped("recipes") / f"{text}.toml"
     from_plugins = plugin_recipes().get(text, [])
     if not from_plugins:
-        end = nearest(text, (*shipped_names(), *plugin_recipes()))
+        names = (*shipped_names(), *plugin_recipes())
+        if {f"{text}-a", f"{text}-b"} <= set(names):
+            raise InputError(
+                f"'{text}' is a pair of datasets, '{text}-a' and '{text}-b': give one of them; "
+                "`evaluate` and `Pair.load` take the pair"
+            )
+        end = nearest(text, (*names, *_pairs(names)))
         if text in PLUGINS.names():
             end = f"{PLUGINS.origin(text)} is here, but no recipe of this name in its package"
         raise InputError(
@@ -245,6 +252,12 @@ def find(name_or_path: str | Path) -> Path:
             f"of a recipe, such as {path}"
         )
     return path
+
+
+def _pairs(names: Iterable[str]) -> list[str]:
+    """Return the names of pairs, of which each half has a recipe."""
+    stems = {name.removesuffix("-a") for name in names if name.endswith("-a")}
+    return sorted(stem for stem in stems if f"{stem}-b" in set(names))
 
 
 def shipped_names() -> list[str]:

@@ -212,7 +212,7 @@ def _rings_sections(recipe: Recipe, measurement: Measurement | None) -> list[str
 
 def floor_headers(floors: Floors) -> list[str]:
     """Return the headers of `floor_rows`."""
-    headers = ["rule that looks at no model", "Jaccard@k", "AUROC", "note"]
+    headers = ["rule that looks at no model", "Jaccard@k", "AUROC, ties half", "note"]
     return [*headers[:2], "mean over the pair", *headers[2:]] if floors.bound else headers
 
 
@@ -226,8 +226,9 @@ def floor_rows(floors: Floors, strongest: bool = False) -> list[list[str]]:
         floor = floors.rows[name]
         note = "knows training labels" if floor.labels else ""
         note = "the definition itself" if floor.definition else note
-        pair = [] if floor.pair_mean is None else [f"{floor.pair_mean:.3f}"]
-        rows.append([name, f"{floor.jaccard:.3f}", *pair, f"{floor.auroc:.3f}", note])
+        pair = "" if floor.pair_mean is None else f"{floor.pair_mean:.3f}"
+        cells = [pair] if floors.bound else []
+        rows.append([name, f"{floor.jaccard:.3f}", *cells, f"{floor.auroc_average:.3f}", note])
     return rows
 
 

@@ -131,7 +131,7 @@ def evaluate(
         raise InputError("--csv and --json: expected one of them")
     seed_numbers = parse_seeds(seeds, "--seeds")
     if is_pair(name):
-        _refuse_with("a pair", "files", "sweep", "faithfulness", "save_scores", "engine", "jobs",
+        _refuse_with("pairs", "files", "sweep", "faithfulness", "save_scores", "engine", "jobs",
                      "metrics", "as_csv", "no_timing")  # fmt: skip
         kept = {key: options[key] for key in ("split", "force", "changes", "device")}
         evaluate_pair(
@@ -218,6 +218,8 @@ def _refuse_with(option: str, *names: str) -> None:
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            if option == "pairs":
+                raise InputError(f"{parameter.opts[0]} is not available for pairs; leave it out")
             raise InputError(
                 f"{parameter.opts[0]} cannot be combined with {option}; leave one of them out"
             )

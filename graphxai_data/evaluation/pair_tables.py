@@ -40,6 +40,13 @@ def notes(comparison: PairComparison) -> list[str]:
             "bound of the mean on -both for what looks at no model: "
             f"{comparison.bounds['both']:.3f}"
         )
+    rules = [
+        row for row in comparison.summary()
+        if row["model"] == "-" and explainer_cell(row) == row["explainer"] != "oracle"
+    ]  # fmt: skip
+    if rules:
+        best = max(rules, key=lambda row: float(row["jaccard"]))
+        lines.append(f"best rule without labels: {best['explainer']}, {best['jaccard']:.3f}")
     return [*lines, KNOWS_LABELS]
 
 

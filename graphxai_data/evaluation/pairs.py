@@ -111,10 +111,11 @@ class Pair:
                 f"'{name}' is no pair: it needs recipes '{half_a}' and '{half_b}'; "
                 "`graphxai-data list` shows all"
             )
-        builds = {
-            half: GraphXAIDataset(root, recipe, seed, graphs=graphs, progress=progress)
-            for half, recipe in names.items()
-        }
+        builds: dict[str, GraphXAIDataset] = {}
+        for half, recipe in names.items():
+            dataset = GraphXAIDataset(root, recipe, seed, graphs=graphs, progress=progress)
+            graphs = dataset.manifest.graphs  # what is missing is built in the same size
+            builds[half] = dataset
         return cls(**builds)
 
     @property

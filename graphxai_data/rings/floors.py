@@ -44,7 +44,8 @@ class Floor:
         what: what the rule does.
         labels: it knows the labels of training graphs, and of the graph that it scores.
         definition: it repeats how the dataset defines its rationale.
-        pair_mean: for pairs, the mean of Jaccard@k on A and on B.
+        pair_mean: for pairs, the mean of Jaccard@k on A and on B; None for rules that know labels
+            if these say which cause counts: they rank the graphs of the other half differently.
     """
 
     jaccard: float
@@ -165,7 +166,7 @@ def measure_floors(folder: Path, manifest: Manifest) -> Floors:
     by: Literal["jaccard", "pair_mean"] = "jaccard"
     if test.cause is not None:
         bound = pair_bound(test.cause, test.graphs.node_ptr)
-        by = "pair_mean" if ((test.cause > 0) == test.mask).all() else "jaccard"
+        by = "jaccard" if test.labels_tell else "pair_mean"
     floors = Floors(
         rows, "", "", len(test), len(training), split, by, bound, left_out,
         manifest.content_sha256,
@@ -291,7 +292,7 @@ def pair_bound(cause: Any, ptr: Ints) -> float:
 def _measured(scored: ScoredRule, scores: Floats, known: KnownGraphs) -> Floor:
     ptr, mask = known.graphs.node_ptr, known.mask
     pair_mean = None
-    if known.cause is not None:
+    if known.cause is not None and not (scored.labels and known.labels_tell):
         both = [jaccard_per_graph(scores, known.cause == c, ptr) for c in (1, 2)]
         pair_mean = _mean(np.stack(both))
     return Floor(

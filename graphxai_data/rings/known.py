@@ -35,6 +35,11 @@ class KnownGraphs:
     def __len__(self) -> int:
         return len(self.label)
 
+    @property
+    def labels_tell(self) -> bool:
+        """Whether labels say which cause of a pair counts: the rationale is not both of them."""
+        return self.cause is not None and bool(((self.cause > 0) != self.mask).any())
+
 
 def read_split(folder: Path, manifest: Manifest, split: str) -> KnownGraphs:
     """Return the graphs of a split, or evenly many of them where they are too large together."""

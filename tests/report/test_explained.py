@@ -31,7 +31,7 @@ def test_scores_predictions_and_overlaps_are_those_of_the_model(
     index, piece = page.index, page.piece(0)
     assert page.titles == [
         "bcos of bcos-gine-dihalo", "integrated-gradients of gine-dihalo", "degree",
-        "aryl-halogens", "wl-log-odds-ball-2",
+        "halogen-closeness", "wl-log-odds-ball-2",
     ]  # fmt: skip
     dataset = GraphXAIDataset.from_folder(small_root / "dihalo" / "seed-0")
     model = load_model("bcos-gine-dihalo")
