@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from rdkit import Chem
 
 from graphxai_data.generators.base import Planned, Prover, Rejected, Rule, Sources
 from graphxai_data.generators.dihalo_check import check_position, check_ring, halogen_ids
 from graphxai_data.generators.dihalo_decoys import (
     DECOY_WORDS,
-    decoy_sites,
+    decoy_places,
     graft_among_decoys,
-    may_gain_stereo,
 )
 from graphxai_data.generators.dihalo_family import BACKGROUNDS, family_splits, ranked_pool
 from graphxai_data.generators.dihalo_graft import graft
@@ -82,14 +80,14 @@ class DiHaloGenerator(MoleculeGenerator):
         self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
     ) -> Planned:
         """Return class, rank of the background and split, which is that of `dihalo`."""
-        pool = ranked_pool(sources["zinc"], self.params, _reason_against_decoys, draws.seed)
+        pool = ranked_pool(sources["zinc"], self.params, decoy_places, draws.seed)
         split = family_splits(self.params, fractions, graphs, draws)
         return self.plan(graphs)[0], pool.take(split, split), split
 
     def read(self, sources: Sources, group: Ints, seed: int) -> tuple[list[Background], Rejected]:
         """Return the background of each graph, and how many molecules were rejected and why."""
         if self.params.decoys:
-            pool = ranked_pool(sources["zinc"], self.params, _reason_against_decoys, seed)
+            pool = ranked_pool(sources["zinc"], self.params, decoy_places, seed)
             backgrounds, rejected = pool.backgrounds(group)
             return backgrounds, {"zinc": rejected}
         usable = partial(reason_against, self.params)
@@ -159,7 +157,9 @@ def _draw(
     else:
         smiles, rationale = graft(background, halogen, position, bond, place)
     graph = molecule_graph(params, smiles, by_atom[1 + label], index)
-    node_mask = np.isin(graph.atom_at, rationale)
+    inside = np.zeros(len(graph.atom_at), bool)
+    inside[rationale] = True
+    node_mask = inside[graph.atom_at]
     return GraphRecord(
         x=graph.x,
         edge_index=graph.edge_index,
@@ -170,12 +170,3 @@ def _draw(
         group=group,
         meta={"smiles": smiles, "smiles_atom": graph.atom_at.astype(np.uint8)},
     )
-
-
-def _reason_against_decoys(molecule: Chem.Mol, background: Background) -> str | None:
-    """Return why decoys do not fit on a molecule, or None."""
-    if not decoy_sites(molecule, background):
-        return "has no two benzene rings with room for halogens"
-    if may_gain_stereo(molecule, background):
-        return "a graft could make a stereo centre"
-    return None

@@ -52,6 +52,18 @@ def may_gain_stereo(molecule: Chem.Mol, background: Background) -> bool:
     return bool(before != after)
 
 
+def decoy_places(
+    molecule: Chem.Mol, background: Background
+) -> tuple[list[Sites], tuple[int, ...]] | str:
+    """Return the sites and all aromatic carbons with a hydrogen, or why decoys do not fit."""
+    sites = decoy_sites(molecule, background)
+    if not sites:
+        return "has no two benzene rings with room for halogens"
+    if may_gain_stereo(molecule, background):
+        return "a graft could make a stereo centre"
+    return sites, aromatic_places(molecule, background)
+
+
 def decoy_sites(molecule: Chem.Mol, background: Background) -> list[Sites]:
     """Return every choice of two benzene rings that can have halogens at all positions.
 
@@ -82,14 +94,14 @@ def graft_among_decoys(
     """Return a SMILES with three rings, and the numbers of the rationale's eight atoms in it.
 
     One ring has two of the first halogen at `position`. The two others have one of each of the
-    other halogens, at random positions. The random words [DECOY_WORDS] decide.
+    other halogens, at random positions. The random words [DECOY_WORDS] decide. The background has
+    the `decoy_places` of its molecule.
     """
-    molecule = Chem.MolFromSmiles(background.smiles)
-    options = decoy_sites(molecule, background)
+    options, places = background.places
     which, attachment, like, *rest = (int(word) for word in words)
     sites = options[which % len(options)]
     attached_to = sites.attachments[attachment % len(sites.attachments)]
-    free = set(aromatic_places(molecule, background)) - {attached_to}
+    free = set(places) - {attached_to}
     like_ring = like % 3  # the grafted one is the last
 
     branches: dict[int, str] = {}

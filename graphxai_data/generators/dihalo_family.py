@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import count
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem
@@ -30,8 +30,8 @@ from graphxai_data.seeds import Draws, rng_for
 
 # Streams that all recipes of the family share.
 BACKGROUNDS = "dihalo/backgrounds"
-# Returns why a recipe cannot use a molecule that `dihalo` can use, or None.
-Demand = Callable[[Chem.Mol, Background], str | None]
+# Returns why a recipe cannot use a molecule that `dihalo` can use, as text, or else where it can.
+Demand = Callable[[Chem.Mol, Background], Any]
 
 
 class _Ranked(NamedTuple):
@@ -64,10 +64,12 @@ class RankedPool:
     def _parse_next(self) -> bool:
         """Add the next molecule that meets the demand; return whether there is one."""
         for rank, (molecule, background) in self._ranks:
-            if reason := self._demand(molecule, background):
-                self._rejected.append(reason)
+            places = self._demand(molecule, background)
+            if isinstance(places, str):
+                self._rejected.append(places)
                 continue
-            self._known.append(_Ranked(rank, background, len(self._rejected)))
+            usable = background._replace(places=places)
+            self._known.append(_Ranked(rank, usable, len(self._rejected)))
             return True
         return False
 

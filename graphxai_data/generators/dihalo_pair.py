@@ -63,13 +63,13 @@ class DiHaloPairGenerator(MoleculeGenerator, PairGenerator):
         label, index = self.plan(graphs)
         own = rng_for(draws.seed, f"{self.name}/splits")
         split = assign_splits(self.strata(graphs), index, fractions, own)
-        pool = ranked_pool(sources["zinc"], self.params, _reason_against, draws.seed)
+        pool = ranked_pool(sources["zinc"], self.params, _places, draws.seed)
         ranks = pool.take(split, family_splits(self.params, fractions, graphs, draws))
         return label, ranks, split
 
     def read(self, sources: Sources, group: Ints, seed: int) -> tuple[list[Background], Rejected]:
         """Return the background of each graph, and how many molecules were rejected and why."""
-        pool = ranked_pool(sources["zinc"], self.params, _reason_against, seed)
+        pool = ranked_pool(sources["zinc"], self.params, _places, seed)
         backgrounds, rejected = pool.backgrounds(group)
         return backgrounds, {"zinc": rejected}
 
@@ -129,13 +129,12 @@ def _draw(
     # eight atoms and three hydrogens whatever their class, so the other nodes keep their numbers.
     positions = len(params.positions)
     words = rng_for(seed, "dihalo_pair", group).words(2 + 2 * positions + MAX_ATOMS)
-    carbons = list(aromatic_places(Chem.MolFromSmiles(background.smiles), background))
+    carbons, closure = list(background.places), free_ring_closure(background.smiles)
     branches: dict[int, str] = {}
     for number, (label, link) in enumerate(zip(classes.tolist(), LINKS, strict=True)):
         attached_to = carbons.pop(int(words[number]) % len(carbons))
         halogen, position = params.classes[label]
         place = int(words[2 + number * positions + label % positions])
-        closure = free_ring_closure(background.smiles)
         branches[attached_to] = link + di_halo_ring(halogen, position, place, closure)
     smiles, first_atom = insert_branches(background.smiles, branches)
     graph = molecule_graph(params, smiles, words[2 + 2 * positions :], index)
@@ -161,10 +160,11 @@ def _draw(
     )
 
 
-def _reason_against(molecule: Chem.Mol, background: Background) -> str | None:
-    """Return why two rings do not fit on a molecule, or None."""
-    if len(aromatic_places(molecule, background)) < 2:
+def _places(molecule: Chem.Mol, background: Background) -> tuple[int, ...] | str:
+    """Return the carbons that two rings may be grafted on, or why they do not fit."""
+    places = aromatic_places(molecule, background)
+    if len(places) < 2:
         return "has fewer than two aromatic C-H"
     if may_gain_stereo(molecule, background):
         return "a graft could make a stereo centre"
-    return None
+    return places

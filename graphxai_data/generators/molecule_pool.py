@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rdkit import Chem, rdBase
 
@@ -28,6 +28,8 @@ class Background(NamedTuple):
     smiles: str  # as written in the pool
     # How many of each atom a graft may replace: those on carbons written without brackets.
     hydrogens: tuple[int, ...]
+    # Where a recipe with more demands may graft, as its demand says.
+    places: Any = None
 
 
 def read_molecules(path: Path) -> list[str]:
