@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from graphxai_data import GraphXAIDataset, Rule, build, register, verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.generators import PLUGINS
 from graphxai_data.generators.ba2motif import BA2MotifGenerator
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
@@ -250,6 +251,7 @@ def test_rules_of_a_dataset_are_checked(
     rule: Rule, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_WithRules, "own", (rule,))
+    monkeypatch.setattr(PLUGINS, "registered", {})
     register("with_rules", _WithRules)
     table = Recipe.load("ba2motif").to_dict() | {"name": "with-rules", "generator": "with_rules"}
     recipe = Recipe.from_dict(table)
@@ -262,6 +264,7 @@ def test_a_rule_of_a_dataset_may_be_called_low(
 ) -> None:
     rule = Rule("low-core-number", "its own", lambda graphs: np.arange(len(graphs.x), dtype=float))
     monkeypatch.setattr(_WithRules, "own", (rule,))
+    monkeypatch.setattr(PLUGINS, "registered", {})
     register("with_rules", _WithRules)
     table = Recipe.load("ba2motif").to_dict() | {"name": "with-rules", "generator": "with_rules"}
     build(Recipe.from_dict(table), root=tmp_path, graphs=40, engine="serial", rings=False)
