@@ -169,6 +169,11 @@ class Manifest:
         return f"meaning: {problem}" if problem else None
 
     @property
+    def has_rationale(self) -> bool:
+        """Whether it is known which nodes and edges make the classes."""
+        return self.statistics["rationale_nodes_mean"] is not None
+
+    @property
     def has_usual_sources(self) -> bool:
         """Whether the build was made from the sources that its recipe names."""
         ids = {name: source.id for name, source in self.sources.items()}

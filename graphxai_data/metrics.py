@@ -207,6 +207,12 @@ def checked_scores(scores: npt.ArrayLike, ptr: Ints, what: str = "scores") -> Fl
     return array
 
 
+def constant_graphs(scores: Floats, ptr: Ints) -> Bools:
+    """Return [g] whether all nodes of a graph have the same score, which ranks nothing."""
+    low, high = (f.reduceat(scores, ptr[:-1]) for f in (np.minimum, np.maximum))
+    return np.asarray(low == high)
+
+
 def _checked_mask(mask: npt.ArrayLike, ptr: Ints) -> Bools:
     array = as_array(mask)
     if array.shape != (ptr[-1],):

@@ -48,7 +48,7 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         if listed and path.name not in (*hashes, "croissant.json"):
             hashes[path.name] = file_sha256(path)
     masks = " with node and edge masks of their ground-truth rationale"
-    has_masks = manifest.statistics["rationale_nodes_mean"] is not None
+    has_masks = manifest.has_rationale
     document = {
         "@context": dict(sorted(_CONTEXT.items())),
         "@type": "sc:Dataset",

@@ -86,7 +86,7 @@ def measure_principles(staging: Path, manifest: Manifest, order: Order) -> Measu
 
 def measure_explanations(staging: Path, manifest: Manifest) -> Floors | None:
     """Measure and write the floors of explanations; None if the build has no rationale."""
-    if manifest.statistics["rationale_nodes_mean"] is None:
+    if not manifest.has_rationale:
         return None
     floors = measure_floors(staging, manifest)
     floors.save(staging)
@@ -145,8 +145,7 @@ def _measure_missing(folder: Path, manifest: Manifest) -> list[str]:
     measurement = Measurement.load(folder)
     if measurement is None:
         return check_and_write(folder, "quick")[1]
-    has_rationale = manifest.statistics["rationale_nodes_mean"] is not None
-    if has_rationale and not (folder / FLOORS_NAME).exists():
+    if manifest.has_rationale and not (folder / FLOORS_NAME).exists():
         with explained_disk_errors(folder):
             floors = measure_explanations(folder, manifest)
             write_cards(folder, manifest, manifest.load_recipe(), measurement, floors)

@@ -4,7 +4,6 @@ A score is a number per node, higher for nodes that matter more. Scores come fro
 explainer, a function, an array or a file; all of them are measured in the same way.
 """
 
-import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,21 +18,27 @@ from torch_geometric.data import Data
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import fidelity
-from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.evaluation.model_outputs import check_outputs
 from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
 from graphxai_data.evaluation.own_metrics import MetricFunction, metric_means, select_metrics
 from graphxai_data.evaluation.pairs import Pair, evaluate_pair
-from graphxai_data.evaluation.parts import Part, recipe_of, select_part
-from graphxai_data.evaluation.score_sources import Explainer, explained_model, resolve, scores_of
+from graphxai_data.evaluation.parts import recipe_of, select_part
+from graphxai_data.evaluation.score_sources import (
+    Explainer,
+    built_in,
+    check_model,
+    explained_model,
+    resolve,
+    scores_of,
+)
 from graphxai_data.evaluation.timing import times_of
 from graphxai_data.evaluation.truth import Scores, Truth
-from graphxai_data.explain.models import check_ready, check_unmasked, takes_edge_masks
 from graphxai_data.explain.pyg_explainers import PyGFunction
-from graphxai_data.explain.variants import Variant, select_variants, variants_for
+from graphxai_data.explain.variants import Variant
 from graphxai_data.metrics import (
     auroc_per_graph,
     checked_scores,
+    constant_graphs,
     jaccard_per_graph,
     precision_per_graph,
 )
@@ -41,7 +46,6 @@ from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import load_model
 
 Row = dict[str, Any]
-log = logging.getLogger(__name__)
 
 
 def evaluate(
@@ -107,14 +111,13 @@ def evaluate(
         else:
             model = load_model(model, part, force)
     if model is not None:
-        check_ready(model)
-        check_unmasked(model)
+        check_model(model)
     elif faithfulness:
         raise InputError("faithfulness is to a model; give one")
     if faithfulness:
         check_outputs(model, part)
     if not isinstance(explainers, Mapping):
-        explainers = _built_in(explainers, model, part)
+        explainers = built_in(explainers, model, part)
     rows: dict[str, Row] = {}
     for name, explainer in explainers.items():
         source = resolve(name, explainer, model, recipe_of(part))
@@ -141,34 +144,11 @@ def _two(model: Any) -> Sequence[nn.Module | str | Path] | None:
     return model
 
 
-def _built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict[str, str]:
-    """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
-    names = [names] if isinstance(names, str) else list(names)
-    recipe = recipe_of(part)
-    variants = select_variants(names, recipe, floor_names(part, names))
-    if "all" in names:
-        suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
-        _note_missing(model)
-        variants = [v for v in variants if v in suitable or v.origin or v.is_floor]
-    return {variant.name: variant.name for variant in variants}
-
-
-def _note_missing(model: nn.Module | None) -> None:
-    """Log which rows of "all" a model cannot have."""
-    if model is not None and not takes_edge_masks(model):
-        log.warning(
-            "'all' without gnn-explainer: %s takes no edge_weight and has no MessagePassing layers "
-            "of PyG, so its edges cannot be masked",
-            type(model).__name__,
-        )
-
-
 def explanation_metrics(name: str, scores: Scores, truth: Truth) -> Row:
     """Return all metrics of some scores; an `InputError` if they are constant in every graph."""
     ptr, mask = truth.node_ptr, truth.node_mask
     nodes = checked_scores(scores.nodes, ptr, f"scores of '{name}'")
-    starts = ptr[:-1]
-    constant = np.maximum.reduceat(nodes, starts) == np.minimum.reduceat(nodes, starts)
+    constant = constant_graphs(nodes, ptr)
     if constant.all():
         raise InputError(
             f"scores of '{name}': the same for all nodes of every graph, which ranks nothing; "

@@ -44,8 +44,8 @@ def floor_names(part: Part, asked: Collection[str]) -> FloorNames:
     return FloorNames(list(floors.rows), floors.strongest)
 
 
-def floor_scores(variants: Sequence[Variant], part: Part, seed: int = 0) -> dict[str, Scores]:
-    """Return the scores of rules that look at no model, by name."""
+def floor_scores(variants: Sequence[Variant], part: Part) -> dict[str, Scores]:
+    """Return the scores of rules that look at no model, by name; they depend on no seed."""
     names = {variant.name for variant in variants}
     counting = names & {row.name for row in ROWS}
     if counting and isinstance(part, OtherGraphs):
@@ -58,7 +58,7 @@ def floor_scores(variants: Sequence[Variant], part: Part, seed: int = 0) -> dict
         training = _training(part.folder, part.manifest.content_sha256)
     known = _known(part)
     scores = {}
-    for scored in scored_rules(known, recipe_of(part), training, seed, names):
+    for scored in scored_rules(known, recipe_of(part), training, names):
         if scored.scores is None:
             raise InputError(f"explainer '{scored.name}': {scored.why}; leave it out")
         scores[scored.name] = Scores(scored.scores)

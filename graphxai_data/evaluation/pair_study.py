@@ -7,7 +7,7 @@ Models that are not trained yet are trained. Measurements are saved next to each
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from graphxai_data.evaluation.pairs import HALVES, Pair, PairTruth
 from graphxai_data.evaluation.saved_rows import SavedRows, without_nan
 from graphxai_data.evaluation.score_sources import variant_scores
 from graphxai_data.evaluation.study import group_by_run
+from graphxai_data.evaluation.truth import Scores
 from graphxai_data.explain.variants import Variant, select_variants
 from graphxai_data.metrics import Floats, mean_and_deviation
 from graphxai_data.progress import Progress, no_progress
@@ -147,6 +148,7 @@ class _PairStudy:
     split: str
     device: str
     force: bool
+    _floors: dict[str, dict[str, Scores]] = field(default_factory=dict)  # by build
 
     @cached_property
     def truths(self) -> dict[str, PairTruth]:
@@ -244,10 +246,11 @@ class _PairStudy:
         self, variants: Sequence[Variant], build: str, half: str, seed: int
     ) -> Iterator[tuple[str, Floats]]:
         known = self.truths[build]
-        floors = [variant for variant in variants if variant.is_floor]
-        if floors:
-            for name, scores in floor_scores(floors, known.truth.part, seed).items():
-                yield name, scores.nodes
+        if build not in self._floors:  # rules are the same for every seed, and `both` for each half
+            floors = [variant for variant in variants if variant.is_floor]
+            self._floors[build] = floor_scores(floors, known.truth.part) if floors else {}
+        for name, scores in self._floors[build].items():
+            yield name, scores.nodes
         for variant in (v for v in variants if not v.is_floor):
             if variant.method == "oracle":  # masks of `both` have both causes
                 yield variant.name, known.mask(half).astype(float)

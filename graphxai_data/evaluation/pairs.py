@@ -19,11 +19,16 @@ from torch import nn
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
-from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.evaluation.parts import select_split
-from graphxai_data.evaluation.score_sources import Explainer, resolve, scores_of
+from graphxai_data.evaluation.score_sources import (
+    Explainer,
+    built_in,
+    check_model,
+    resolve,
+    scores_of,
+)
 from graphxai_data.evaluation.truth import Truth
-from graphxai_data.explain.variants import Variant, select_variants, variants_for
+from graphxai_data.explain.variants import Variant
 from graphxai_data.generators.pairs import PairGenerator
 from graphxai_data.metrics import Bools, Floats, auroc_per_graph, checked_scores, jaccard_per_graph
 from graphxai_data.progress import Progress, no_progress
@@ -221,12 +226,16 @@ def evaluate_pair(
         builds = {"": dataset} | ({"both_": pair.both} if pair.both is not None else {})
         for prefix, build in builds.items():
             known = PairTruth.of(build, split or "test")
-            for name, explainer in _named(explainers, model, build).items():
+            if isinstance(explainers, Mapping):
+                named: Mapping[str, Explainer] = explainers
+            else:
+                named = built_in(explainers, model, known.truth.part)
+            for name, explainer in named.items():
                 source = resolve(name, explainer, model, build.manifest.load_recipe())
                 if isinstance(source, Variant) and source.method == "oracle":
                     source = known.mask(half).astype(float)  # masks of `both` have both causes
-                named = scores_of(name, source, known.truth, model, batch_size, force, progress)
-                for row, scores in named.items():
+                by_row = scores_of(name, source, known.truth, model, batch_size, force, progress)
+                for row, scores in by_row.items():
                     values = known.measure(row, scores.nodes, half)
                     cells = {f"{prefix}{key}_{half}": value for key, value in values.items()}
                     rows.setdefault(row, {}).update(cells | {f"{prefix}bound": known.bound})
@@ -259,25 +268,7 @@ def _models(
         raise InputError("models: expected two, one trained on each half, as (model_a, model_b)")
     loaded: dict[str, nn.Module | None] = {}
     for (half, dataset), model in zip(pair.halves.items(), models, strict=True):
-        if isinstance(model, str | Path):
-            loaded[half] = load_model(model, dataset, force)
-        else:
-            loaded[half] = model
+        ready = load_model(model, dataset, force) if isinstance(model, str | Path) else model
+        check_model(ready)
+        loaded[half] = ready
     return loaded
-
-
-def _named(
-    explainers: Mapping[str, Explainer] | Iterable[str],
-    model: nn.Module | None,
-    dataset: GraphXAIDataset,
-) -> Mapping[str, Explainer]:
-    """Return explainers by the name of their row; "all" is those that suit the model."""
-    if isinstance(explainers, Mapping):
-        return explainers
-    names = [explainers] if isinstance(explainers, str) else list(explainers)
-    recipe = dataset.manifest.load_recipe()
-    variants = select_variants(names, recipe, floor_names(dataset, names))
-    if "all" in names:
-        suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
-        variants = [v for v in variants if v in suitable or v.origin or v.is_floor]
-    return {variant.name: variant.name for variant in variants}

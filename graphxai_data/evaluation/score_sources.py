@@ -1,6 +1,7 @@
 """Where scores come from: a built-in explainer, one of PyG, a function, or what is given."""
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,18 +16,25 @@ from torch_geometric.explain import Explanation as PyGExplanation
 
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
-from graphxai_data.evaluation.floors import floor_scores
+from graphxai_data.evaluation.floors import floor_names, floor_scores
 from graphxai_data.evaluation.given_scores import array_scores, file_scores, function_scores
 from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile, is_score_file
 from graphxai_data.explain.functions import takes_model
-from graphxai_data.explain.models import device_of_model
+from graphxai_data.explain.models import (
+    check_ready,
+    check_unmasked,
+    device_of_model,
+    takes_edge_masks,
+)
 from graphxai_data.explain.pyg_explainers import PyGFunction, pyg_function
-from graphxai_data.explain.variants import Variant, kind_of, select_variants
+from graphxai_data.explain.variants import Variant, kind_of, select_variants, variants_for
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
+
+log = logging.getLogger(__name__)
 
 # What is computed already: arrays or explanations, of all graphs or one per graph.
 Given: TypeAlias = Sequence[Any] | np.ndarray | Tensor | Explanation | PyGExplanation
@@ -35,6 +43,34 @@ Explainer: TypeAlias = (
 )
 # An explainer that was looked up or loaded; a function is one of a single graph.
 Source: TypeAlias = Variant | ScoreFile | Callable[[Any], Any] | PyGFunction | Given
+
+
+def built_in(names: Iterable[str], model: nn.Module | None, part: Part) -> dict[str, str]:
+    """Return built-in explainers by name; "all" leaves out those that do not suit the model."""
+    names = [names] if isinstance(names, str) else list(names)
+    recipe = recipe_of(part)
+    variants = select_variants(names, recipe, floor_names(part, names))
+    if "all" in names:
+        suitable = variants_for(None, recipe) + (variants_for(model, recipe) if model else [])
+        _note_missing(model)
+        variants = [v for v in variants if v in suitable or v.origin or v.is_floor]
+    return {variant.name: variant.name for variant in variants}
+
+
+def _note_missing(model: nn.Module | None) -> None:
+    """Log which rows of "all" a model cannot have."""
+    if model is not None and not takes_edge_masks(model):
+        log.warning(
+            "'all' without gnn-explainer: %s takes no edge_weight and has no MessagePassing layers "
+            "of PyG, so its edges cannot be masked",
+            type(model).__name__,
+        )
+
+
+def check_model(model: nn.Module) -> None:
+    """Raise an `InputError` unless a model can be explained: in evaluation mode, without masks."""
+    check_ready(model)
+    check_unmasked(model)
 
 
 def resolve(
@@ -126,7 +162,7 @@ def variant_scores(
     """
     first = variants[0]
     if first.is_floor:
-        return floor_scores(variants, part, seed)
+        return floor_scores(variants, part)
     options = first.options_for(recipe_of(part), seed)
     device = device_of_model(model)
     explanations: list[Explanation] = []

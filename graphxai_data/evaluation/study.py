@@ -93,6 +93,7 @@ class Study:
         self.part = select_split(dataset, options.split)
         self.truth = Truth.of(self.part)
         self.metrics = select_metrics(options.metrics)
+        self._floors: dict[str, Scores] = {}
 
     def run(self, task: ModelTask, progress: Progress = no_progress) -> Measurement:
         """Train the model of a task, or load it, and measure what is not saved yet.
@@ -132,11 +133,11 @@ class Study:
         """Return the rows of explainers that look at no model; they are quick and never saved."""
         rows = []
         variants = list(variants)
-        floors = [variant for variant in variants if variant.is_floor]
-        known = floor_scores(floors, self.part, seed) if floors else {}
+        known = self._floors_of(variants)
         for variant in variants:
-            scores = known.get(variant.name)
-            if scores is None:
+            if variant.is_floor:
+                scores = known[variant.name]
+            else:
                 scores = variant_scores([variant], None, self.part, seed=seed)[variant.name]
             plugin = {} if variant.origin is None else {"plugin": variant.origin.words}
             metrics = explanation_metrics(variant.name, scores, self.truth)
@@ -146,6 +147,13 @@ class Study:
             rows.append(_identity("-", variant, seed) | plugin | metrics | times | own)
             self._save_scores(scores, variant, "", f"none-{seed}")
         return rows
+
+    def _floors_of(self, variants: Iterable[Variant]) -> dict[str, Scores]:
+        """Return the scores of rules, which are the same for every seed: computed once."""
+        missing = [v for v in variants if v.is_floor and v.name not in self._floors]
+        if missing:
+            self._floors |= floor_scores(missing, self.part)
+        return self._floors
 
     def _measure_missing(
         self,

@@ -72,8 +72,8 @@ def like_pair(graphs: Graphs, atoms: Sequence[str]) -> Scores:
         at[turn, owner[nodes]] = np.flatnonzero(nodes)
     apart, to_both = [], []
     for i, j in combinations(range(len(turns)), 2):
-        there = (at[i] >= 0) & (at[j] >= 0)
-        like = there & (graphs.x[at[i]] == graphs.x[at[j]])
+        exist = (at[i] >= 0) & (at[j] >= 0)
+        like = exist & (graphs.x[at[i]] == graphs.x[at[j]])
         apart.append(np.where(like, distance[i, at[j]], np.inf))
         to_both.append(distance[i] + distance[j])
     if not apart:

@@ -92,8 +92,8 @@ class MNIST75spPairProver(Prover):
         cause = np.where(ink, np.where(np.isin(np.arange(len(s)), segments[:, :SIDE]), 1, 2), 0)
         if not np.array_equal(record.meta["cause"], cause):
             problems.append("the causes are not the superpixels with ink of each digit")
-        wanted = {"a": (1,), "b": (2,), "both": (1, 2)}[params.cause]
-        if not np.array_equal(record.rationale, np.isin(cause, wanted)):
+        numbers = {"a": (1,), "b": (2,), "both": (1, 2)}[params.cause]
+        if not np.array_equal(record.rationale, np.isin(cause, numbers)):
             problems.append("the rationale is not the superpixels with ink of its cause")
         edges = set(map(tuple, record.edge_index.T.tolist()))
         if edges != pairs_within(params.radius, segments, x, y):

@@ -110,5 +110,5 @@ class PairGenerator(Generator):
         return label
 
     def _mask(self, columns: Columns) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        wanted = {"a": (1,), "b": (2,), "both": (1, 2)}[self.params.cause]
-        return np.isin(columns["cause"], wanted)
+        numbers = {"a": (1,), "b": (2,), "both": (1, 2)}[self.params.cause]
+        return np.isin(columns["cause"], numbers)

@@ -74,7 +74,7 @@ def explained(
     """Explain the test graphs and a `sample` of others; other arguments as for `write_report`."""
     given = read_evaluations(evaluations, manifest)
     recipe = manifest.load_recipe()
-    if not (given.models or given.files or manifest.statistics["rationale_nodes_mean"]):
+    if not (given.models or given.files or manifest.has_rationale):
         return Explained(table=summarise(manifest.dataset, given.rows))
     dataset = GraphXAIDataset.from_folder(folder)
     if dataset.task == "node":

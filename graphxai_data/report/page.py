@@ -122,7 +122,7 @@ def _verified(folder: Path, manifest: Manifest) -> str:
     if not generator.has_prover:
         return f"{words}. Labels were not proven, since the generator has no prover."
     proven = min(manifest.graphs, generator.proof_sample)
-    no_rationale = manifest.statistics["rationale_nodes_mean"] is None
+    no_rationale = not manifest.has_rationale
     what = "label" if no_rationale else "label and the rationale"
     count, full = f"{proven:,} graphs", "proves all of them, and generates"
     if proven == manifest.graphs:

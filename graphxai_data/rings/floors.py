@@ -26,6 +26,7 @@ from graphxai_data.metrics import (
     Ints,
     auroc_per_graph,
     checked_scores,
+    constant_graphs,
     jaccard_per_graph,
 )
 from graphxai_data.recipe import Recipe
@@ -139,10 +140,7 @@ class ScoredRule(NamedTuple):
 
     def says_something(self, ptr: Ints) -> bool:
         """Return whether there are scores that are not the same for all nodes of every graph."""
-        if self.scores is None:
-            return False
-        low, high = (f.reduceat(self.scores, ptr[:-1]) for f in (np.minimum, np.maximum))
-        return bool((low != high).any())
+        return self.scores is not None and not constant_graphs(self.scores, ptr).all()
 
 
 def measure_floors(folder: Path, manifest: Manifest) -> Floors:
@@ -180,7 +178,7 @@ def measure_floors(folder: Path, manifest: Manifest) -> Floors:
 
 def require_rationale(manifest: Manifest) -> None:
     """Raise an `InputError` if a build has no rationale that rules could find."""
-    if manifest.statistics["rationale_nodes_mean"] is None:
+    if not manifest.has_rationale:
         raise InputError(
             f"'{manifest.dataset}' has no rationale: there is nothing that a rule could find; "
             "floors are for datasets with a rationale"
@@ -191,7 +189,6 @@ def scored_rules(
     known: KnownGraphs,
     recipe: Recipe | None,
     training: KnownGraphs | None,
-    seed: int = 0,
     names: Container[str] | None = None,
 ) -> Iterator[ScoredRule]:
     """Yield rules with their scores of some graphs: general ones, the dataset's, of colours.
@@ -201,7 +198,7 @@ def scored_rules(
     """
     graphs = _read_only(known.graphs)
     if names is None or "random" in names:
-        yield ScoredRule("random", "uniform draws", random_scores(known.ids, graphs.sizes, seed))
+        yield ScoredRule("random", "uniform draws", random_scores(known.ids, graphs.sizes))
     known_scores: dict[str, Floats] = {}
     rules = (*GENERAL, *own_rules(recipe))
     for rule in (rule for rule in rules if names is None or rule.name in names):
