@@ -85,7 +85,7 @@ def _problems(
     missing: list[str] = []
     plans_from_sources = recipe.generator_object.plans_from_sources
     if full or plans_from_sources:
-        raw, missing = _sources_of(folder, manifest, recipe, sources or {})
+        raw, missing = sources_of(folder, manifest, recipe, sources or {})
     plan = None
     if not (missing and plans_from_sources):
         plan = make_plan(recipe, manifest.seed, manifest.graphs, raw)
@@ -156,7 +156,7 @@ def _problems_of_manifest(folder: Path, manifest: Manifest, result: Survey) -> l
     return problems
 
 
-def _sources_of(
+def sources_of(
     folder: Path, manifest: Manifest, recipe: Recipe, given: Mapping[str, str | Path]
 ) -> tuple[dict[str, Source], list[str]]:
     """Return the files that a build was made from, and a problem for each that is not here."""

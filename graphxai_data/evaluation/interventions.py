@@ -8,13 +8,13 @@ from torch import nn
 from torch_geometric.data import InMemoryDataset
 
 from graphxai_data.building.plan import make_plan, read_sources
+from graphxai_data.building.verify import sources_of
 from graphxai_data.datasets.in_memory import GraphXAIDataset, assemble
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.faithfulness import graph_logits
 from graphxai_data.generators.pairs import Cause, PairGenerator
 from graphxai_data.graphs.record import Plan
 from graphxai_data.recipe import Recipe
-from graphxai_data.sources import find_sources
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,13 @@ class Interventions:
 def _plan_of(dataset: GraphXAIDataset, recipe: Recipe, ids: Any) -> Plan:
     """Return the plan of these graphs, with what they are made from."""
     manifest = dataset.manifest
-    given = {n: s.id for n, s in manifest.sources.items() if s.id != recipe.sources[n]}
-    sources = find_sources(recipe, given)
-    for name, source in sources.items():
-        if source.sha256 != manifest.sources[name].sha256:
-            raise InputError(
-                f"'{dataset.name}' was made from another file for source '{name}' (SHA-256 "
-                f"{manifest.sources[name].sha256[:12]}…); interventions need the same one: build "
-                "the dataset from a registered source"
-            )
+    sources, missing = sources_of(dataset.folder, manifest, recipe, {})
+    if missing:
+        files = ", ".join(record.file for record in manifest.sources.values())
+        raise InputError(
+            f"'{dataset.name}' was made from {files}, which is no registered source; interventions "
+            "draw its graphs again: build it from the source that its recipe names"
+        )
     plan = make_plan(recipe, manifest.seed, manifest.graphs, sources)
     plan, _ = read_sources(plan, recipe, sources, manifest.seed)
     raw = None if plan.raw is None else [plan.raw[i] for i in ids.tolist()]

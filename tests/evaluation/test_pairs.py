@@ -230,3 +230,5 @@ def test_halves_from_other_sources_are_refused(tmp_path: Path) -> None:
     a, b = (GraphXAIDataset(tmp_path, f"dihalo-pair-{half}", graphs=18) for half in "ab")
     with pytest.raises(InputError, match="differ in their sources; build both from the same seed"):
         Pair(a, b)
+    with pytest.raises(InputError, match=r"made from pool\.smi, which is no registered source"):
+        Interventions.of(b, b)
