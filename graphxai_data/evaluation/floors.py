@@ -60,7 +60,8 @@ def floor_scores(variants: Sequence[Variant], part: Part) -> dict[str, Scores]:
     scores = {}
     for scored in scored_rules(known, recipe_of(part), training, names):
         if scored.scores is None:
-            raise InputError(f"explainer '{scored.name}': {scored.why}; leave it out")
+            advice = ", or leave it out" if ";" in scored.why else "; leave it out"
+            raise InputError(f"explainer '{scored.name}': {scored.why}{advice}")
         scores[scored.name] = Scores(scored.scores)
     return scores
 

@@ -33,6 +33,7 @@ from graphxai_data.generators.pairs import PairGenerator
 from graphxai_data.metrics import Bools, Floats, auroc_per_graph, checked_scores, jaccard_per_graph
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe, find
+from graphxai_data.remote import is_built
 from graphxai_data.rings.floors import pair_bound
 from graphxai_data.training.checkpoint import load_model
 
@@ -117,9 +118,11 @@ class Pair:
                 "`graphxai-data list` shows all"
             )
         builds: dict[str, GraphXAIDataset] = {}
-        for half, recipe in names.items():
-            dataset = GraphXAIDataset(root, recipe, seed, graphs=graphs, progress=progress)
-            graphs = dataset.manifest.graphs  # what is missing is built in the same size
+        for half, name_of_half in names.items():
+            size = graphs
+            if builds and not is_built(root, Recipe.load(name_of_half).name, seed):
+                size = builds["a"].manifest.graphs  # what is missing is built in the same size
+            dataset = GraphXAIDataset(root, name_of_half, seed, graphs=size, progress=progress)
             builds[half] = dataset
         return cls(**builds)
 

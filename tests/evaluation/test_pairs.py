@@ -1,6 +1,7 @@
 """Pairs of causes: the bound on arbitrary rankings, both halves, interventions, bad input."""
 
 import json
+import shutil
 from itertools import permutations
 from pathlib import Path
 
@@ -214,6 +215,22 @@ def test_bad_pairs_are_one_clear_line(pair: Pair, root: Path, tmp_path: Path) ->
     result = CliRunner().invoke(main, ["evaluate", "ba2motif-pair", "--csv", "--root", str(root)])
     assert result.exit_code == 2
     assert "--csv is not available for pairs; leave it out" in result.stderr
+
+
+def test_missing_builds_have_the_size_of_the_first_and_others_are_compared(tmp_path: Path) -> None:
+    for half, graphs in (("a", 40), ("b", 48)):
+        build(f"ba2motif-pair-{half}", root=tmp_path, graphs=graphs, engine="serial", rings=False)
+    with pytest.raises(InputError, match=r"number of graphs \(40 and 48\); build both from the"):
+        Pair.load(tmp_path, "ba2motif-pair")
+    shutil.rmtree(tmp_path / "ba2motif-pair-b")
+    shutil.rmtree(tmp_path / "ba2motif-pair-both")
+    small = Pair.load(tmp_path, "ba2motif-pair")
+    assert small.both is not None
+    assert [len(d) for d in (small.a, small.b, small.both)] == [40] * 3
+    few = build("dihalo", root=tmp_path, graphs=5, engine="serial", rings=False)
+    with pytest.raises(InputError, match="fewer than 9 classes: .*; build more graphs, or leave"):
+        evaluate(GraphXAIDataset(tmp_path, "dihalo"), ["wl-log-odds-2"], split="train")
+    assert few.graphs == 5
 
 
 def test_halves_from_other_sources_are_refused(tmp_path: Path) -> None:
