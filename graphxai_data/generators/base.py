@@ -111,7 +111,7 @@ class Generator:
         """Return one graph.
 
         Args:
-            label: the class that the graph has to have.
+            label: the class that the graph has to have; 0 where the label is a number.
             rng: the graph's own random stream: `integers`, `uniform`, `choice`, `permutation`.
             raw: what `read` returned for the graph, for datasets with sources.
         """
@@ -130,7 +130,9 @@ class Generator:
         return pack(records, schema, plan.index, plan.split)
 
     def class_names(self) -> list[str]:
-        """Return the names of the classes."""
+        """Return the names of the classes; one line about the label where it is a number."""
+        if self.schema().label == "number":
+            return ["label"]
         return [f"class {label}" for label in range(self.schema().num_classes)]
 
     def node_values(self) -> dict[str, list[str] | None]:
@@ -220,13 +222,15 @@ class Generator:
         raw = None if plan.raw is None else plan.raw[row]
         try:
             record = self.make(label, rng_for(seed, f"{self.name}/make", index), raw)
+            record = record.fitted(schema) if isinstance(record, GraphRecord) else record
         except Exception as error:  # whatever `make` raises
             raise CheckFailedError(f"graph {index}: {described(error)}") from error
         if problem := _problem(record, label, schema):
             raise CheckFailedError(f"graph {index}: {problem}")
         own = {c.name: np.asarray(record.meta[c.name]) for c in schema.extras if c.level in _ROWS}
         meta = {**record.meta, **own}
-        record = replace(record, y=label, group=int(plan.group[row]), meta=meta)
+        y = record.y if schema.label == "number" else label
+        record = replace(record, y=y, group=int(plan.group[row]), meta=meta)
         if self.shuffle_nodes:
             order = rng_for(seed, f"{self.name}/nodes", index).permutation(record.num_nodes)
             record = record.reordered(order, schema)
@@ -258,7 +262,10 @@ def _problem(record: Any, label: int, schema: Schema) -> str | None:
     """Return why a graph does not fit its class and schema, or None."""
     if not isinstance(record, GraphRecord):
         return f"make returned {type(record).__name__}, expected a GraphRecord"
-    if type(record.y) is bool or np.ndim(record.y) or record.y != label:
+    if schema.label == "number":
+        if type(record.y) is bool or np.ndim(record.y) or not np.isfinite(record.y):
+            return f"make returned y = {record.y!r}, expected a finite number"
+    elif type(record.y) is bool or np.ndim(record.y) or record.y != label:
         return f"make returned y = {record.y!r}, expected the label it was given, {label}"
     if problem := wrong_shape(record, schema):
         return problem

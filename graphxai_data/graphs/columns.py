@@ -20,7 +20,10 @@ from graphxai_data.graphs.schema import Column, Feature, Schema
 Columns = dict[str, npt.NDArray[Any]]
 Ints = npt.NDArray[np.int64]
 
-_EVERYTHING = Schema(Feature(1, "onehot"), Feature(1, "onehot"), 1, task="node").columns()
+_EVERYTHING = Schema(
+    Feature(1, "onehot"), Feature(1, "onehot"), 1, task="node", has_alternatives=True,
+    has_weights=True,
+).columns()  # fmt: skip
 # The arrays that any dataset may have; all others are a dataset's own.
 USUAL = {c.name for c in _EVERYTHING} | {c.pointer for c in _EVERYTHING if c.pointer}
 
@@ -65,8 +68,8 @@ def _pack_column(column: Column, values: Sequence[Any]) -> Columns:
     return {column.name: compact(joined, column)}
 
 
-# The columns that a record has as Python's own int.
-_WHOLE_NUMBERS = ("graph_id", "group", "split", "y")
+# The columns that a record has as Python's own int or float.
+_NUMBERS = ("graph_id", "group", "split", "y")
 
 
 def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
@@ -79,7 +82,7 @@ def unpack(columns: Columns, schema: Schema, i: int) -> GraphRecord:
 def _value(columns: Columns, column: Column, i: int) -> Any:
     array = columns[column.name]
     if column.pointer is None:
-        return array[i].item() if column.name in _WHOLE_NUMBERS else array[i]
+        return array[i].item() if column.name in _NUMBERS else array[i]
     first, last = columns[column.pointer][i : i + 2].tolist()
     rows = array[:, first:last] if column.axis else array[first:last]
     if column.level == "text":

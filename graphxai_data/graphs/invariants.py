@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, graph_of_rows, pointers
+from graphxai_data.graphs.rationale import are_numbered, edges_inside
 from graphxai_data.graphs.record import RECORD_FIELDS, GraphRecord
 from graphxai_data.graphs.schema import Feature, Schema
 
@@ -69,19 +70,16 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
     source, target = global_edges(columns)
     _check_edges(findings, columns, source, target)
     if schema.has_rationale:
-        mask = columns["node_mask"].astype(bool)
-        inside = findings.nodes(mask)
-        some = (inside > 0) & (inside < sizes)
-        findings.require(some, "the rationale is empty or the whole graph")
-        differs = columns["edge_mask"] != (mask[source] & mask[target])
-        sentence = "edge_mask is not the set of edges inside the rationale"
-        findings.require(findings.edges(differs) == 0, sentence)
+        _check_rationale(findings, columns, schema, source, target)
     if schema.task == "node":
         unknown = columns["node_y"] >= schema.num_classes
         findings.require(findings.nodes(unknown) == 0, "the class of a node does not exist")
         findings.require(columns["y"] == 0, "has a class, though only nodes have")
     label = columns["y"]
-    findings.require((label >= 0) & (label < schema.num_classes), "its class does not exist")
+    if schema.label == "number":
+        findings.require(np.isfinite(label), "its label is not finite")
+    else:
+        findings.require((label >= 0) & (label < schema.num_classes), "its class does not exist")
     findings.require(columns["split"] <= 2, "its split does not exist")
     for column in schema.columns():
         if column.feature is not None:
@@ -91,6 +89,35 @@ def check_columns(columns: Columns, schema: Schema) -> list[str]:
             reason = "has a value that is not finite" if dense else "has a class id out of range"
             findings.require(count(~valid) == 0, f"{column.name} {reason}")
     return findings.problems
+
+
+def _check_rationale(
+    findings: Findings, columns: Columns, schema: Schema, source: Ints, target: Ints
+) -> None:
+    mask, sizes = columns["node_mask"].astype(bool), np.diff(columns["node_ptr"])
+    inside = findings.nodes(mask)
+    if not schema.has_weights:  # weights may all be positive, or none
+        if not schema.has_null:
+            findings.require(inside > 0, "the rationale is empty, but its schema has no has_null")
+        findings.require(inside < sizes, "the rationale is the whole graph")
+    marks = mask
+    if schema.has_alternatives:
+        marks = columns["alternative_bits"].astype(np.int64)
+        differs = mask != (marks != 0)
+        sentence = "node_mask is not the union of the alternatives"
+        findings.require(findings.nodes(differs) == 0, sentence)
+        numbered = are_numbered(marks, columns["node_ptr"])
+        findings.require(numbered, "the bits of its alternatives are not 0, 1, … without a gap")
+    differs = columns["edge_mask"] != edges_inside(marks, source, target)
+    sentence = "edge_mask is not the set of edges inside the rationale"
+    findings.require(findings.edges(differs) == 0, sentence)
+    if schema.has_weights:
+        weight = columns["node_weight"]
+        findings.require(findings.nodes(~np.isfinite(weight)) == 0, "a node_weight is not finite")
+        if not schema.has_alternatives:
+            differs = mask != (weight > 0)
+            sentence = "node_mask is not the nodes with a positive weight"
+            findings.require(findings.nodes(differs) == 0, sentence)
 
 
 def _check_edges(findings: Findings, columns: Columns, source: Ints, target: Ints) -> None:

@@ -15,6 +15,12 @@ from graphxai_data.graphs.schema import Feature, Schema
 Attributes = dict[str, str | list[str]]
 # What shards may say about an array; `Meaning.attributes` explains them.
 ATTRIBUTES = ("description", "names", "values")
+# What the arrays of rationales mean in every dataset that has them.
+RATIONALE_DESCRIPTIONS = {
+    "alternative_bits": "bit j is set if the node belongs to alternative j of the rationale, each "
+    "of which is enough; 0 if it belongs to none",
+    "node_weight": "signed contribution of the node to y",
+}
 # Features with more columns have no names in a build: no reader would look at so many.
 MAX_NAMES = 10_000
 
@@ -32,7 +38,8 @@ class Meaning:
     """What the numbers in a build stand for, as its generator says.
 
     Attributes:
-        class_names: of graphs, or of nodes where these have classes.
+        class_names: of graphs, or of nodes where these have classes; where the label is a number,
+            one line about it.
         node_values: in stored order; empty if features have more than `MAX_NAMES` columns.
         edge_values: the same for edges; empty if they have no features.
         field_descriptions: one line about each of the dataset's own fields, and about others.
@@ -66,10 +73,15 @@ class Meaning:
         `names` are those of the codes in an array of classes or splits, and of the columns of a
         feature matrix, `width` of them. `values` names what a class id in x or edge_attr is.
         """
-        attributes: dict[str, Attributes] = {
-            "split": {"names": list(SPLIT_NAMES)},
-            "node_y" if schema.task == "node" else "y": {"names": list(self.class_names)},
-        }
+        attributes: dict[str, Attributes] = {"split": {"names": list(SPLIT_NAMES)}}
+        if schema.label == "number":
+            attributes["y"] = {"description": self.class_names[0]}
+        else:
+            label = "node_y" if schema.task == "node" else "y"
+            attributes[label] = {"names": list(self.class_names)}
+        for name, description in RATIONALE_DESCRIPTIONS.items():
+            if name in [column.name for column in schema.columns()]:
+                attributes[name] = {"description": description}
         for name, values in (("x", self.node_values), ("edge_attr", self.edge_values)):
             if values:
                 attributes[name] = {"names": [n for v in values for n in v.options or (v.name,)]}

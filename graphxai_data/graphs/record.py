@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.errors import CheckFailedError, InputError
+from graphxai_data.graphs.rationale import alternatives_of, bits_of, edges_inside
 from graphxai_data.graphs.schema import Schema
 
 # The position of a name is the split id stored in shards.
@@ -21,24 +22,30 @@ class GraphRecord:
     Attributes:
         x: [n, p] float32.
         edge_index: [2, m] int64; both directions of every edge, sorted by (source, target).
-        y: class of the graph; 0 where nodes have classes.
-        node_mask: [n] bool; the rationale, written by the code that grafted it; None where no
-            rationale is known.
-        edge_mask: [m] bool; the edges inside the rationale; None where none is known.
+        y: class of the graph, or its number; 0 where nodes have classes.
+        node_mask: [n] bool; the rationale, written by the code that grafted it; all false if it is
+            null; the union of its alternatives; None where no rationale is known.
+        edge_mask: [m] bool; the edges inside the rationale, or inside one of its alternatives; None
+            where none is known.
         group: all graphs of a group are in the same split; a build sets it from its plan.
         edge_attr: [m, q] float32, or None.
         node_y: [n] uint8; classes of nodes, or None where graphs have classes.
+        alternative_bits: [n] int64; bit j is set for the nodes of alternative j; None in datasets
+            without alternatives.
+        node_weight: [n] float32; signed contributions of nodes to y, or None.
         meta: the dataset's own fields; of a stored graph also its `graph_id` and `split`.
     """
 
     x: npt.NDArray[np.float32]
     edge_index: npt.NDArray[np.int64]
-    y: int
+    y: int | float
     node_mask: npt.NDArray[np.bool_] | None
     edge_mask: npt.NDArray[np.bool_] | None
     group: int = 0
     edge_attr: npt.NDArray[np.float32] | None = None
     node_y: npt.NDArray[np.uint8] | None = None
+    alternative_bits: npt.NDArray[np.int64] | None = None
+    node_weight: npt.NDArray[np.float32] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -46,9 +53,11 @@ class GraphRecord:
         cls,
         x: npt.ArrayLike,
         edges: npt.ArrayLike,
-        y: int,
+        y: int | float,
         node_mask: npt.ArrayLike | None = None,
         edge_attr: npt.ArrayLike | None = None,
+        alternatives: npt.ArrayLike | None = None,
+        node_weight: npt.ArrayLike | None = None,
         **meta: Any,
     ) -> "GraphRecord":
         """Return a graph, given each of its edges once, in any order.
@@ -56,9 +65,12 @@ class GraphRecord:
         Args:
             x: [n, p] features of nodes.
             edges: [k, 2] pairs of nodes; both directions are added and sorted.
-            y: class of the graph.
-            node_mask: [n] the rationale; the edges inside it become `edge_mask`.
+            y: class of the graph, or its number.
+            node_mask: [n] the rationale, all false for a null one; the edges inside it become
+                `edge_mask`. Not needed with `alternatives` or `node_weight`.
             edge_attr: [k, q] features of `edges`.
+            alternatives: [a, n] several rationales, each of which is enough; [] for a null one.
+            node_weight: [n] signed contributions to y; the rationale is the positive ones.
             meta: the dataset's own fields.
         """
         x = np.asarray(x, np.float32)
@@ -83,9 +95,18 @@ class GraphRecord:
             features = doubled[first]
             if not np.array_equal(features[again.reshape(-1)], doubled):
                 raise InputError("edges: one is given twice, with different edge_attr")
-        mask = None if node_mask is None else _mask(node_mask, nodes)
-        inside = None if mask is None else mask[edge_index[0]] & mask[edge_index[1]]
-        return cls(x, edge_index, y, mask, inside, edge_attr=features, meta=meta)
+        truth = _truth(nodes, edge_index, node_mask, alternatives, node_weight)
+        return cls(x, edge_index, y, edge_attr=features, meta=meta, **truth)
+
+    def fitted(self, schema: Schema) -> "GraphRecord":
+        """Return the same graph, its one rationale as the only alternative if the schema has any.
+
+        So a record with a `node_mask` is enough for a graph that has one rationale, or a null one.
+        """
+        if not schema.has_alternatives or self.alternative_bits is not None:
+            return self
+        bits = None if self.node_mask is None else self.node_mask.astype(np.int64)
+        return replace(self, alternative_bits=bits)
 
     def reordered(self, order: npt.NDArray[np.int64], schema: Schema) -> "GraphRecord":
         """Return the same graph with its nodes in another order [n]: node order[i] becomes i."""
@@ -119,6 +140,13 @@ class GraphRecord:
         return self.node_mask
 
     @property
+    def alternatives(self) -> npt.NDArray[np.bool_]:
+        """[a, n] the rationales, each of which is enough: none if null, else at least one."""
+        if self.alternative_bits is not None:
+            return alternatives_of(self.alternative_bits)
+        return self.rationale[None][: int(self.rationale.any())]
+
+    @property
     def num_nodes(self) -> int:
         """Number of nodes, isolated ones included."""
         return len(self.x)
@@ -138,6 +166,32 @@ def _pairs(edges: npt.ArrayLike) -> npt.NDArray[np.int64]:
     if pairs.dtype.kind not in "iu":
         raise InputError(f"edges: expected whole numbers, got {pairs.dtype}")
     return pairs.astype(np.int64)
+
+
+def _truth(
+    nodes: int,
+    edge_index: npt.NDArray[np.int64],
+    node_mask: npt.ArrayLike | None,
+    alternatives: npt.ArrayLike | None,
+    node_weight: npt.ArrayLike | None,
+) -> dict[str, Any]:
+    """Return the fields of a record that are its ground truth."""
+    bits = None if alternatives is None else bits_of(alternatives, nodes)
+    weight = None if node_weight is None else np.asarray(node_weight, np.float32)
+    if weight is not None and weight.shape != (nodes,):
+        raise InputError(f"node_weight: expected [{nodes}] numbers, got {list(weight.shape)}")
+    mask = None if node_mask is None else _mask(node_mask, nodes)
+    if mask is None and bits is not None:
+        mask = bits != 0
+    if mask is None and weight is not None:
+        mask = weight > 0
+    if bits is not None and mask is not None and not np.array_equal(mask, bits != 0):
+        raise InputError("node_mask: not the union of the alternatives; leave it out")
+    marks = mask if bits is None else bits
+    inside = None if marks is None else edges_inside(marks, edge_index[0], edge_index[1])
+    return {
+        "node_mask": mask, "edge_mask": inside, "alternative_bits": bits, "node_weight": weight,
+    }  # fmt: skip
 
 
 def _mask(node_mask: npt.ArrayLike, nodes: int) -> npt.NDArray[np.bool_]:
@@ -166,7 +220,7 @@ class Plan:
     """What is fixed about graphs before any is drawn: arrays [g]."""
 
     index: npt.NDArray[np.int64]  # position in the whole build
-    label: npt.NDArray[np.int64]
+    label: npt.NDArray[np.int64]  # class; 0 for graphs whose label is a number
     group: npt.NDArray[np.int64]  # all graphs of a group are in the same split
     split: npt.NDArray[np.uint8]  # position in SPLIT_NAMES
     raw: Sequence[Any] | None = None  # what each graph is built from, for datasets with a source

@@ -11,7 +11,7 @@ import numpy as np
 # Names that mean something else in a shard, in a record, or to PyG.
 _TAKEN = (
     "x", "edge_index", "edge_attr", "edge_weight", "y", "node_y", "node_mask", "edge_mask", "group",
-    "graph_id", "split", "batch", "ptr", "num_nodes", "num_edges", "num_graphs", "num_features",
+    "alternatives", "alternative_bits", "node_weight", "graph_id", "split", "batch", "ptr", "num_nodes", "num_edges", "num_graphs", "num_features",
     "num_node_features", "num_edge_features", "num_classes", "keys", "face", "adj", "adj_t",
 )  # fmt: skip
 
@@ -30,6 +30,7 @@ DRAWN_DESCRIPTIONS = {
 
 Encoding = Literal["onehot", "multihot", "dense"]
 Level = Literal["node", "edge", "graph", "text"]
+Label = Literal["class", "number"]
 
 
 @dataclass(frozen=True)
@@ -108,18 +109,42 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """What every graph of a dataset has in common."""
+    """What every graph of a dataset has in common.
 
-    node_features: Feature  # of x
-    edge_features: Feature | None  # of edge_attr, or None where edges have none
+    The rationale of a graph is the nodes and edges that make its label, `node_mask` and
+    `edge_mask`; docs/rationales.md describes its forms.
+
+    Attributes:
+        node_features: of x.
+        edge_features: of edge_attr, or None where edges have none.
+        num_classes: 1 where the label is a number.
+        extras: the dataset's own fields, such as the SMILES of a molecule, in the order of names.
+        has_rationale: whether it is known what makes the label.
+        task: whether graphs or nodes have labels.
+        has_null: whether a rationale may be empty: nothing in the graph makes the label.
+        has_alternatives: whether a graph may have several rationales, each of which is enough.
+        has_weights: whether nodes have signed weights, `node_weight`; then `node_mask` is the nodes
+            with a positive weight, unless there are alternatives.
+        label: whether a label is a class, or a number.
+    """
+
+    node_features: Feature
+    edge_features: Feature | None
     num_classes: int
-    # The dataset's own fields, such as the SMILES of a molecule; kept in the order of names.
     extras: tuple[Column, ...] = ()
-    has_rationale: bool = True  # whether the nodes and edges that make the class are known
-    task: Literal["graph", "node"] = "graph"  # whether graphs or nodes have classes
+    has_rationale: bool = True
+    task: Literal["graph", "node"] = "graph"
+    has_null: bool = False
+    has_alternatives: bool = False
+    has_weights: bool = False
+    label: Label = "class"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "extras", tuple(sorted(self.extras, key=lambda c: c.name)))
+        if not self.has_rationale and (self.has_null or self.has_alternatives or self.has_weights):
+            raise ValueError("has_rationale is false, but a form of the rationale is given")
+        if self.label == "number" and (self.num_classes != 1 or self.task != "graph"):
+            raise ValueError("a label that is a number is that of a graph, with num_classes = 1")
         names = [extra.name for extra in self.extras]
         for name in names:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or names.count(name) > 1:
@@ -149,7 +174,7 @@ class Schema:
             Column("graph_id", "graph", "<i8"),
             Column("group", "graph", "<i8"),
             Column("split", "graph"),
-            Column("y", "graph", "<i8"),
+            Column("y", "graph", "<f4" if self.label == "number" else "<i8"),
             Column("x", "node", *x.stored, feature=x),
             Column("edge_index", "edge", "<i8", (2,), axis=1),
         ]
@@ -157,6 +182,10 @@ class Schema:
             columns.append(Column("edge_attr", "edge", *edge_attr.stored, feature=edge_attr))
         if self.has_rationale:
             columns += [Column("node_mask", "node", "|b1"), Column("edge_mask", "edge", "|b1")]
+        if self.has_alternatives:
+            columns.append(Column("alternative_bits", "node", "<i8"))
+        if self.has_weights:
+            columns.append(Column("node_weight", "node", "<f4"))
         if self.task == "node":
             columns.append(Column("node_y", "node"))
         return (*columns, *self.extras)

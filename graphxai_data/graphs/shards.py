@@ -31,7 +31,8 @@ from graphxai_data.graphs.meaning import ATTRIBUTES, Attributes, Meaning
 from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.schema import Column, Feature, Level, Schema
 
-SCHEMA_VERSION = 1
+# 2: rationales that are null, have alternatives or weights; labels that are numbers.
+SCHEMA_VERSION = 2
 
 T = TypeVar("T")
 _CLOSE_AT_ONCE = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
@@ -68,6 +69,7 @@ class ShardWriter:
 
     def add(self, record: GraphRecord, *, graph_id: int, split: int) -> None:
         """Append one graph; split is 0 train, 1 valid, 2 test."""
+        record = record.fitted(self._schema)
         if problem := wrong_shape(record, self._schema):
             raise CheckFailedError(f"graph {graph_id}: {problem}")
         self._records.append(record)
@@ -106,6 +108,8 @@ def shard_bytes(
         f.attrs["sha256"] = np.bytes_(shard_digest(stored))
         if not schema.has_rationale:  # explicit for other readers; ours sees that masks are missing
             f.attrs["has_rationale"] = False
+        if schema.has_null:
+            f.attrs["has_null"] = 1
         for name, value in sorted(identity.items()):
             f.attrs[name] = value
         for name, array in stored.items():
@@ -204,6 +208,10 @@ class ShardReader:
             extras=tuple(extras),
             has_rationale="node_mask" in self.columns,
             task="node" if "node_y" in self.columns else "graph",
+            has_null=h5py.h5a.exists(file, b"has_null"),
+            has_alternatives="alternative_bits" in self.columns,
+            has_weights="node_weight" in self.columns,
+            label="number" if self.columns["y"].dtype.kind == "f" else "class",
         )
         if problem := layout_problem(self.columns, self.schema):
             raise ValueError(problem)

@@ -135,7 +135,7 @@ def test_a_manifest_of_another_seed_is_noticed(small_build: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"schema_version": 7}, "schema version 7, expected 1; build the dataset again"),
+        ({"schema_version": 7}, "schema version 7, expected 2; build the dataset again"),
         ({"content_sha256": "0" * 64}, "content_sha256 in manifest.json is not that of the shards"),
         ({"statistics": {}}, "missing key 'statistics.nodes_mean'"),
         ({"recipe_sha256": "0"}, "its recipe_sha256 or dataset is not that of its recipe"),
@@ -377,4 +377,4 @@ def test_a_shard_with_an_older_schema_is_named(small_build: Path) -> None:
     for entry in manifest["shards"][:1]:
         entry["file_sha256"] = file_sha256(small_build / entry["name"])
     edit_manifest(small_build, shards=manifest["shards"])
-    assert "schema version 0, expected 1" in verify(small_build)[0]
+    assert "schema version 0, expected 2" in verify(small_build)[0]

@@ -148,7 +148,7 @@ def test_any_hdf5_reader_sees_plain_arrays_and_attributes(tmp_path: Path) -> Non
         assert f["x"].attrs["width"] == 1
         assert f["node_mask"].dtype == bool
         assert dict(f.attrs) == {
-            "schema_version": 1, "num_classes": 1, "sha256": f.attrs["sha256"], **IDENTITY,
+            "schema_version": 2, "num_classes": 1, "sha256": f.attrs["sha256"], **IDENTITY,
         }  # fmt: skip
 
 
@@ -211,8 +211,8 @@ def test_a_shard_of_another_schema_version_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.h5"
     _write(path, SIMPLE, [_path_graph(3)])
     with h5py.File(path, "a") as f:
-        f.attrs["schema_version"] = 2
-    _expect_damaged(path, "schema version 2, expected 1")
+        f.attrs["schema_version"] = 1
+    _expect_damaged(path, "schema version 1, expected 2")
 
 
 @given(st.data())
