@@ -11,7 +11,8 @@ import numpy as np
 # Names that mean something else in a shard, in a record, or to PyG.
 _TAKEN = (
     "x", "edge_index", "edge_attr", "edge_weight", "y", "node_y", "node_mask", "edge_mask", "group",
-    "alternatives", "alternative_bits", "node_weight", "graph_id", "split", "batch", "ptr", "num_nodes", "num_edges", "num_graphs", "num_features",
+    "alternatives", "alternative_bits", "node_weight",
+    "graph_id", "split", "batch", "ptr", "num_nodes", "num_edges", "num_graphs", "num_features",
     "num_node_features", "num_edge_features", "num_classes", "keys", "face", "adj", "adj_t",
 )  # fmt: skip
 

@@ -214,7 +214,7 @@ class WrongArrays(Toy):
         (AnotherClass, "graph 0: make returned y = 1, expected the label it was given, 0"),
         (NoRecord, "graph 0: make returned ndarray, expected a GraphRecord"),
         (OneWay, "an edge lacks its reverse"),
-        (WholeGraph, "the rationale is empty or the whole graph"),
+        (WholeGraph, "the rationale is the whole graph"),
         (Crashing, "KeyError: 'carbon'"),
         (WrongPlan, "plan: classes 2 to 2, expected 0 to 1"),
         (NoMeta, "graph 0: has no pos in its meta"),
