@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings.floors import Floors
 from graphxai_data.rings.modes import FEATURE_FREE

@@ -58,7 +58,7 @@ def gallery_row(name: str, folder: Path) -> list[str]:
 
 
 def _floor_cells(floors: Floors) -> list[str]:
-    """Return the best rule without labels, and the best one that knows labels of training graphs."""
+    """Return the best rule without labels, and the best that knows labels of training graphs."""
     knowing = [n for n, row in floors.rows.items() if row.labels and not row.definition]
     best = max(knowing, key=floors.value, default=None)
     return [_floor_cell(floors, floors.best_without_labels), _floor_cell(floors, best)]
