@@ -161,11 +161,11 @@ def reason_against(params: DiHaloParams, molecule: Chem.Mol, background: Backgro
 
 def elements_of(smiles: str) -> list[str]:
     """Return the element of every atom of a SMILES."""
-    return [_element(text) for text in atoms_of(smiles)]
+    return [element_of(text) for text in atoms_of(smiles)]
 
 
 @lru_cache(maxsize=1024)
-def _element(atom: str) -> str:
+def element_of(atom: str) -> str:
     """Return the element of an atom as SMILES writes it, such as N for "[nH]"."""
     symbol = _ELEMENT.match(atom)
     return symbol.group(1).capitalize() if symbol else atom

@@ -18,7 +18,7 @@ from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import BaseParams, Generator, Planned, Rejected, Sources
-from graphxai_data.generators.dihalo_molecules import BONDS, elements_of, graph_of
+from graphxai_data.generators.dihalo_molecules import BONDS, element_of, graph_of
 from graphxai_data.generators.molecule_pool import parse_simple
 from graphxai_data.generators.pool_selection import Judgement, Selection, select_molecules
 from graphxai_data.generators.smiles_text import atoms_of
@@ -174,7 +174,7 @@ class PoolMoleculeGenerator(Generator):
             return f"has fewer than {self.params.min_heavy_atoms} heavy atoms"
         if len(atoms) > self.params.max_heavy_atoms:
             return f"has more than {self.params.max_heavy_atoms} heavy atoms"
-        if not set(elements_of(smiles)) <= set(self.params.atoms):
+        if not {element_of(atom) for atom in set(atoms)} <= set(self.params.atoms):
             return "has an element that the recipe does not list"
         return molecule
 
@@ -195,7 +195,7 @@ class PoolMoleculeGenerator(Generator):
         for i, text in enumerate(texts):
             if text[0] == "[":  # only an atom in brackets can have one
                 charge[i] = atoms[i].GetFormalCharge()
-        element = [self.params.atoms.index(symbol) for symbol in elements_of(smiles)]
+        element = [self.params.atoms.index(element_of(text)) for text in texts]
         words = rng_for(seed, f"{self.name}/nodes", index).words(len(atoms))
         graph = graph_of(molecule, element, self.params.atoms, words)
         columns = self.truth_columns(truth, len(atoms))

@@ -59,7 +59,12 @@ class SmartsParams(PoolParams):
             check_name(name)
             rdkit_pattern(name, smarts)
             own_pattern(name, smarts)
-        combinations(self.expression, tuple(self.substructures))
+        combinations(self.expression, self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the substructures, whatever their order in the recipe."""
+        return tuple(sorted(self.substructures))
 
     @property
     def expression(self) -> Expression:
@@ -93,7 +98,7 @@ class SmartsGenerator(PoolMoleculeGenerator):
         for number, holds in enumerate(self._holds):
             present = [
                 name if number >> i & 1 else f"no {name}"
-                for i, name in enumerate(self.params.substructures)
+                for i, name in enumerate(self.params.names)
             ]
             names[holds].append(", ".join(present))
         return names
@@ -154,7 +159,8 @@ class SmartsGenerator(PoolMoleculeGenerator):
 
     @cached_property
     def _patterns(self) -> dict[str, Chem.Mol]:
-        return {n: rdkit_pattern(n, smarts) for n, smarts in self.params.substructures.items()}
+        smarts = self.params.substructures
+        return {name: rdkit_pattern(name, smarts[name]) for name in self.params.names}
 
     @cached_property
     def _rule(self) -> Expression:
@@ -162,7 +168,7 @@ class SmartsGenerator(PoolMoleculeGenerator):
 
     @cached_property
     def _holds(self) -> list[bool]:
-        return combinations(self._rule, tuple(self.params.substructures))
+        return combinations(self._rule, self.params.names)
 
     def _require_some(self, path: Path) -> None:
         """Raise an `InputError` if a substructure is in no usable molecule of the pool, or in all.
