@@ -138,6 +138,10 @@ RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
     "di-halo-ring": ("dihalo", "dihalo_pair"),
     "one-colour-motif": ("ba2motif_balanced",),
     "red-then-blue-motif": ("ba2motif_pair",),
+    "heteroatoms": ("smarts",),
+    "named-heteroatoms": ("smarts",),
+    "aromatic-atoms": ("smarts",),
+    "substructures": ("smarts",),
 }
 _NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
 _NAMES |= {"all", "floors", *RULES_OF_DATASETS}
