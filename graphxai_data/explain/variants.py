@@ -138,6 +138,9 @@ RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
     "di-halo-ring": ("dihalo", "dihalo_pair"),
     "one-colour-motif": ("ba2motif_balanced",),
     "red-then-blue-motif": ("ba2motif_pair",),
+    "lipophilic-elements": ("crippen",),
+    "lipophilic-surroundings": ("crippen",),
+    "hydrogens": ("crippen",),
 }
 _NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
 _NAMES |= {"all", "floors", *RULES_OF_DATASETS}

@@ -1,4 +1,4 @@
-"""Atom types of Wildman and Crippen from their descriptions, without SMARTS: evidence for `crippen`.
+"""Atom types of Wildman and Crippen from their descriptions, without SMARTS, for the proof.
 
 The publication describes each type in words, such as "CH3X or CH2RX, X a heteroatom" for C3. Here
 these are conditions on neighbours, read off the stored arrays of a graph. Only uncharged atoms of

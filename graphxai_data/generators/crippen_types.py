@@ -1,9 +1,10 @@
 """Atom types of Wildman and Crippen, by the SMARTS of `crippen.toml`; contributions are exact.
 
-A contribution is a whole number of 1/100,000. It comes from decimal text, and sums are sums of whole
-numbers, so no step rounds.
+A contribution is a whole number of 1/100,000. It comes from decimal text, and sums are sums of
+whole numbers, so no step rounds.
 """
 
+import re
 import tomllib
 from decimal import Decimal
 from functools import lru_cache
@@ -17,9 +18,10 @@ from graphxai_data.errors import CheckFailedError
 from graphxai_data.graphs.columns import Ints
 
 UNITS = 100_000  # per 1 of logP
-# More than any pattern can match: molecules have at most 256 atoms, and a pattern matches one atom
-# in at most 24 ways.
-_MAX_MATCHES = 256 * 24
+# No pattern has more matches: molecules have at most 255 heavy atoms, and a pattern matches an atom
+# in at most 24 ways. RDKit's own limit is 1000.
+_MAX_MATCHES = 100_000
+_DECIMAL = re.compile(r"-?[0-9]{1,4}(\.[0-9]{1,5})?")
 _HYDROGEN = Chem.MolFromSmarts("[#1]~*")
 
 
@@ -47,10 +49,9 @@ def units_of(text: str) -> int:
     >>> units_of("-0.2035"), units_of("0.08452")
     (-20350, 8452)
     """
-    units = Decimal(text) * UNITS
-    if units != units.to_integral_value():
-        raise ValueError(f"{text!r} has more than five decimals")
-    return int(units)
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(f"expected a number with at most five decimals, as text, got {text!r}")
+    return int(Decimal(text) * UNITS)
 
 
 def types_of(molecule: Chem.Mol) -> list[int]:
@@ -79,6 +80,8 @@ def contributions(molecule: Chem.Mol) -> Ints:
     units = [kind.units for kind in atom_types()]
     by_atom = [units[number] for number in types_of(whole)]
     heavy = molecule.GetNumAtoms()
-    for hydrogen, carrier in whole.GetSubstructMatches(_HYDROGEN, uniquify=False):
+    for hydrogen, carrier in whole.GetSubstructMatches(
+        _HYDROGEN, uniquify=False, maxMatches=_MAX_MATCHES
+    ):
         by_atom[carrier] += by_atom[hydrogen]
     return np.array(by_atom[:heavy], np.int64)
