@@ -140,7 +140,7 @@ RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
     "red-then-blue-motif": ("ba2motif_pair",),
     "lipophilic-elements": ("crippen",),
     "lipophilic-surroundings": ("crippen",),
-    "hydrogens": ("crippen",),
+    "hydrogens-on-carbon": ("crippen",),
 }
 _NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
 _NAMES |= {"all", "floors", *RULES_OF_DATASETS}

@@ -26,6 +26,8 @@ from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.schema import Feature, Schema
 
 MAX_HYDROGENS = 4  # of one atom
+_CHARGED = Chem.MolFromSmarts("[!+0]")
+_MANY_HYDROGENS = Chem.MolFromSmarts("[!H0;!H1;!H2;!H3;!H4]")
 
 
 class CrippenGenerator(PoolMoleculeGenerator):
@@ -80,13 +82,13 @@ class CrippenGenerator(PoolMoleculeGenerator):
 
     def judge(self, molecule: Chem.Mol) -> Judgement | str:
         """Return class and contributions of a molecule, or why it is left out."""
-        atoms = [molecule.GetAtomWithIdx(i) for i in range(molecule.GetNumAtoms())]
-        if any(atom.GetFormalCharge() for atom in atoms):
+        if molecule.HasSubstructMatch(_CHARGED):
             return "has a charge, which features do not show"
-        if any(atom.GetNumRadicalElectrons() for atom in atoms):
-            return "has an unpaired electron"
-        if any(atom.GetTotalNumHs() > MAX_HYDROGENS for atom in atoms):
+        if molecule.HasSubstructMatch(_MANY_HYDROGENS):
             return f"has an atom with more than {MAX_HYDROGENS} hydrogens"
+        atoms = range(molecule.GetNumAtoms())
+        if any(molecule.GetAtomWithIdx(i).GetNumRadicalElectrons() for i in atoms):
+            return "has an unpaired electron"
         units = contributions(molecule)
         threshold = self.params.threshold
         above = threshold is not None and int(units.sum()) > units_of(threshold)

@@ -23,7 +23,10 @@ def crippen_rules(atoms: Sequence[str]) -> tuple[Rule, ...]:
             "the same, and nodes without nitrogen or oxygen next to them first",
             lipophilic_surroundings,
         ),
-        "hydrogens": ("number of hydrogens on carbon, less than none on other atoms", hydrogens),
+        "hydrogens-on-carbon": (
+            "number of hydrogens of a carbon; other elements last",
+            hydrogens_on_carbon,
+        ),
     }
     return tuple(
         Rule(name, what, partial(score, atoms=tuple(atoms)))
@@ -45,7 +48,7 @@ def lipophilic_surroundings(graphs: Graphs, atoms: Sequence[str]) -> Scores:
     return own - 0.5 * hydrophilic / np.maximum(neighbours, 1)
 
 
-def hydrogens(graphs: Graphs, atoms: Sequence[str]) -> Scores:
+def hydrogens_on_carbon(graphs: Graphs, atoms: Sequence[str]) -> Scores:
     """Return [N] the number of hydrogens of carbons, -1 for other elements."""
     carbon = _elements(graphs, atoms) == "C"
     return np.where(carbon, graphs.x[:, 1].astype(np.float64), -1.0)

@@ -6,6 +6,7 @@ whole numbers, so no step rounds.
 
 import re
 import tomllib
+from collections import Counter
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -18,11 +19,16 @@ from graphxai_data.errors import CheckFailedError
 from graphxai_data.graphs.columns import Ints
 
 UNITS = 100_000  # per 1 of logP
-# No pattern has more matches: molecules have at most 255 heavy atoms, and a pattern matches an atom
-# in at most 24 ways. RDKit's own limit is 1000.
-_MAX_MATCHES = 100_000
 _DECIMAL = re.compile(r"-?[0-9]{1,4}(\.[0-9]{1,5})?")
-_HYDROGEN = Chem.MolFromSmarts("[#1]~*")
+# Parts of the table by atomic number.
+_PARTS = {6: "carbon", 7: "nitrogen", 8: "oxygen", 16: "sulphur"}
+_OTHERS = "others"
+_HYDROGEN_BOND = Chem.MolFromSmarts("[#1]~*")
+_ALL_MATCHES = Chem.SubstructMatchParameters()
+# Not only one match per set of atoms: in C-C, [CH3]C is about both.
+_ALL_MATCHES.uniquify = False
+# No pattern has more: there are at most 255 heavy atoms, each matched in at most 24 ways.
+_ALL_MATCHES.maxMatches = 10_000
 
 
 class AtomType(NamedTuple):
@@ -34,13 +40,18 @@ class AtomType(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def atom_types() -> tuple[AtomType, ...]:
-    """Return the types in the order in which they are tried."""
+def atom_types() -> dict[str, tuple[AtomType, ...]]:
+    """Return the types of carbon, hydrogen and so on, each in the order in which they are tried."""
     table = tomllib.loads(Path(__file__).with_name("crippen.toml").read_text(encoding="utf-8"))
-    return tuple(
-        AtomType(row["name"], units_of(row["logp"]), tuple(map(Chem.MolFromSmarts, row["smarts"])))
-        for row in table["types"]
-    )
+    return {
+        part: tuple(
+            AtomType(
+                row["name"], units_of(row["logp"]), tuple(map(Chem.MolFromSmarts, row["smarts"]))
+            )
+            for row in rows
+        )
+        for part, rows in table.items()
+    }
 
 
 def units_of(text: str) -> int:
@@ -54,34 +65,46 @@ def units_of(text: str) -> int:
     return int(Decimal(text) * UNITS)
 
 
-def types_of(molecule: Chem.Mol) -> list[int]:
-    """Return the number of each atom's type in `atom_types`; hydrogens have to be atoms."""
-    numbers = [-1] * molecule.GetNumAtoms()
-    left = len(numbers)
-    for number, kind in enumerate(atom_types()):
-        for pattern in kind.patterns:
-            # Not only one match per set of atoms: in C-C, [CH3]C is about both.
-            matches = molecule.GetSubstructMatches(pattern, uniquify=False, maxMatches=_MAX_MATCHES)
-            for match in matches:
-                if numbers[match[0]] < 0:
-                    numbers[match[0]] = number
-                    left -= 1
-        if not left:
-            return numbers
-    element = molecule.GetAtomWithIdx(numbers.index(-1)).GetSymbol()
-    raise CheckFailedError(
-        f"no type of Wildman and Crippen is for {element}; leave the molecule out"
-    )
-
-
 def contributions(molecule: Chem.Mol) -> Ints:
-    """Return [n] the contribution of each heavy atom with its hydrogens, in units of 1/100,000."""
+    """Return [n] the contribution of each heavy atom with its hydrogens, in units of 1/100,000.
+
+    Hydrogens of the molecule must not be atoms of it.
+    """
+    heavy, hydrogens = types_of(molecule)
+    units = [heavy[atom].units for atom in range(molecule.GetNumAtoms())]
+    for carrier, kind in hydrogens:
+        units[carrier] += kind.units
+    return np.array(units, np.int64)
+
+
+def types_of(molecule: Chem.Mol) -> tuple[dict[int, AtomType], list[tuple[int, AtomType]]]:
+    """Return the type of each heavy atom, and for each hydrogen the atom it is on and its type."""
+    table, count = atom_types(), molecule.GetNumAtoms()
+    numbers = [molecule.GetAtomWithIdx(i).GetAtomicNum() for i in range(count)]
+    heavy: dict[int, AtomType] = {}
+    # No pattern of a heavy atom contains a hydrogen: without them, matching is quicker.
+    for part, atoms in Counter(_PARTS.get(number, _OTHERS) for number in numbers).items():
+        heavy |= _first_matches(molecule, table[part], atoms)
     whole = Chem.AddHs(molecule)
-    units = [kind.units for kind in atom_types()]
-    by_atom = [units[number] for number in types_of(whole)]
-    heavy = molecule.GetNumAtoms()
-    for hydrogen, carrier in whole.GetSubstructMatches(
-        _HYDROGEN, uniquify=False, maxMatches=_MAX_MATCHES
-    ):
-        by_atom[carrier] += by_atom[hydrogen]
-    return np.array(by_atom[:heavy], np.int64)
+    types = _first_matches(whole, table["hydrogen"], whole.GetNumAtoms() - count)
+    bonds = whole.GetSubstructMatches(_HYDROGEN_BOND, _ALL_MATCHES)
+    return heavy, [(carrier, types[hydrogen]) for hydrogen, carrier in bonds]
+
+
+def _first_matches(
+    molecule: Chem.Mol, kinds: tuple[AtomType, ...], atoms: int
+) -> dict[int, AtomType]:
+    """Return the first of the types that matches each of so many atoms."""
+    types: dict[int, AtomType] = {}
+    for kind in kinds:
+        for pattern in kind.patterns:
+            if len(types) == atoms:
+                return types
+            for match in molecule.GetSubstructMatches(pattern, _ALL_MATCHES):
+                types.setdefault(match[0], kind)
+    if len(types) < atoms:
+        raise CheckFailedError(
+            f"{Chem.MolToSmiles(molecule)}: an atom has no type of Wildman and Crippen; leave the "
+            "molecule out"
+        )
+    return types
