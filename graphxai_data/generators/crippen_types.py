@@ -10,7 +10,7 @@ from collections import Counter
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem
@@ -24,7 +24,7 @@ _DECIMAL = re.compile(r"-?[0-9]{1,4}(\.[0-9]{1,5})?")
 _PARTS = {6: "carbon", 7: "nitrogen", 8: "oxygen", 16: "sulphur"}
 _OTHERS = "others"
 _HYDROGEN_BOND = Chem.MolFromSmarts("[#1]~*")
-_ALL_MATCHES = Chem.SubstructMatchParameters()
+_ALL_MATCHES: Any = Chem.SubstructMatchParameters()
 # Not only one match per set of atoms: in C-C, [CH3]C is about both.
 _ALL_MATCHES.uniquify = False
 # No pattern has more: there are at most 255 heavy atoms, each matched in at most 24 ways.
