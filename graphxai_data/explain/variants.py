@@ -141,6 +141,10 @@ RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
     "lipophilic-elements": ("crippen",),
     "lipophilic-surroundings": ("crippen",),
     "hydrogens-on-carbon": ("crippen",),
+    "heteroatoms": ("smarts",),
+    "named-heteroatoms": ("smarts",),
+    "aromatic-atoms": ("smarts",),
+    "substructures": ("smarts",),
 }
 _NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
 _NAMES |= {"all", "floors", *RULES_OF_DATASETS}

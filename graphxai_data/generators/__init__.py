@@ -33,6 +33,7 @@ GENERATORS = {
     "nci1": "NCI1Generator",
     "pattern": "PatternGenerator",
     "pattern_published": "PublishedPatternGenerator",
+    "smarts": "SmartsGenerator",
 }
 PLUGINS = Group("graphxai_data.generators", "generator", GENERATORS)
 

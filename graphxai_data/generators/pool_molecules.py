@@ -81,6 +81,10 @@ class PoolMoleculeGenerator(Generator):
         any of which gives the other masks; and y, if labels are numbers.
         """
 
+    def strata_of_classes(self) -> list[list[str]]:
+        """Return the names of the strata of each class, which are equally frequent in it."""
+        return [[name] for name in self.class_names()]
+
     def pool_schema(self, num_classes: int, *extras: Column, **form: Any) -> Schema:
         """Return the schema of molecules; `form` says what labels and rationales are like."""
         own = (
@@ -224,7 +228,7 @@ def _selected(
         source.path,
         rng_for(seed, f"{generator.name}/molecules"),
         graphs,
-        generator.class_names(),
+        generator.strata_of_classes(),
         generator.usable,
         generator.judge,
     )

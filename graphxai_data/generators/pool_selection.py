@@ -3,6 +3,7 @@
 The pool is walked in random order. A molecule waits until every class has one with its number of
 heavy atoms; then one of each class, those that wait longest, become graphs. So a build of fewer
 graphs has the first graphs of a larger one, and the number of atoms says nothing about the class.
+A class may have strata, such as kinds of negatives, which take turns.
 """
 
 from collections import Counter, defaultdict, deque
@@ -29,6 +30,7 @@ class Judgement(NamedTuple):
 
     label: int  # class; 0 where labels are numbers
     truth: Any  # its ground truth, as the dataset's workers want it
+    stratum: int = 0  # of its class
 
 
 class Selection(NamedTuple):
@@ -41,11 +43,20 @@ class Selection(NamedTuple):
     rejected: dict[str, int]  # molecules that were looked at and left out, by reason
 
 
+class Selected(NamedTuple):
+    """A molecule that becomes a graph."""
+
+    smiles: str
+    truth: Any
+    flat: str  # canonical SMILES without stereochemistry
+    scaffold: str
+
+
 def select_molecules(
     path: Path,
     draws: Draws,
     graphs: int,
-    class_names: Sequence[str],
+    strata: Sequence[Sequence[str]],
     usable: Callable[[str], Chem.Mol | str],
     judge: Callable[[Chem.Mol], Judgement | str],
 ) -> Selection:
@@ -56,57 +67,61 @@ def select_molecules(
         draws: decide on the order.
         graphs: how many molecules; if they are no multiple of the classes, the last classes have
             one less.
-        class_names: of all classes, for errors; where labels are numbers there is one.
+        strata: the names of each class's strata, for errors; one class where labels are numbers.
         usable: returns the molecule of a SMILES, or why it cannot be used.
         judge: returns class and truth of a molecule, or why it cannot be used.
     """
-    pool = read_molecules(path)
-    walk = _Walk(pool, draws, len(class_names), usable, judge)
-    molecules: list[tuple[str, Any]] = []
-    atoms: list[int] = []
-    scaffolds: list[str] = []
-    while len(molecules) < graphs:
-        selected = next(walk, None)
-        if selected is None:
-            raise _too_few(path, graphs, len(molecules), class_names, walk)
-        for smiles, truth, scaffold in selected:
-            molecules.append((smiles, truth))
-            atoms.append(len(atoms_of(smiles)))
-            scaffolds.append(scaffold)
+    walk = _Walk(read_molecules(path), draws, [len(names) for names in strata], usable, judge)
+    selected: list[Selected] = []
+    while len(selected) < graphs:
+        one_of_each = next(walk, None)
+        if one_of_each is None:
+            raise _too_few(path, graphs, len(selected), strata, walk)
+        selected += one_of_each
+    del selected[graphs:]
     number: dict[str, int] = {}
-    group = [number.setdefault(scaffold, len(number)) for scaffold in scaffolds[:graphs]]
     return Selection(
-        molecules[:graphs],
-        np.arange(graphs, dtype=np.int64) % len(class_names),
-        np.array(atoms[:graphs], np.int64),
-        np.array(group, np.int64),
+        [(entry.smiles, entry.truth) for entry in selected],
+        np.arange(graphs, dtype=np.int64) % len(strata),
+        np.array([len(atoms_of(entry.smiles)) for entry in selected], np.int64),
+        np.array([number.setdefault(entry.scaffold, len(number)) for entry in selected], np.int64),
         walk.rejected(),
     )
 
 
-class _Walk(Iterator[list[tuple[str, Any, str]]]):
-    """Yields one molecule of each class, all of one size: SMILES, truth and scaffold."""
+# Molecules that wait, as SMILES and truth.
+_Queue = deque[tuple[str, Any]]
+
+
+class _Walk(Iterator[list[Selected]]):
+    """Yields one molecule of each class, all of one size."""
 
     def __init__(
         self,
         pool: Sequence[str],
         draws: Draws,
-        classes: int,
+        strata: Sequence[int],
         usable: Callable[[str], Chem.Mol | str],
         judge: Callable[[Chem.Mol], Judgement | str],
     ) -> None:
-        self._pool, self._classes = pool, classes
+        self._pool, self._strata = pool, strata
         self._order = iter(draws.permutation(len(pool)).tolist())
         self._usable, self._judge = usable, judge
-        self._waiting: dict[int, list[deque[tuple[str, Any]]]] = defaultdict(
-            lambda: [deque() for _ in range(classes)]
+        # By number of atoms, class and stratum.
+        self._waiting: dict[int, list[list[_Queue]]] = defaultdict(
+            lambda: [[deque() for _ in range(count)] for count in strata]
         )
-        # By SMILES without stereochemistry, which graphs do not have.
-        self._known: set[str] = set()
+        self._rounds = 0
+        self._known: set[str] = set()  # without stereochemistry, which graphs do not have
         self._reasons: Counter[str] = Counter()
-        self.of_class: Counter[int] = Counter()
+        self.of_stratum: Counter[tuple[int, int]] = Counter()
 
-    def __next__(self) -> list[tuple[str, Any, str]]:
+    def __next__(self) -> list[Selected]:
+        # With strata in turn, molecules that already wait may now be wanted.
+        sizes = sorted(self._waiting) if max(self._strata) > 1 else []
+        for atoms in sizes:
+            if selected := self._one_of_each(self._waiting[atoms]):
+                return selected
         for i in self._order:
             smiles = self._pool[i]
             with rdBase.BlockLogs():
@@ -115,49 +130,45 @@ class _Walk(Iterator[list[tuple[str, Any, str]]]):
             if isinstance(verdict, str) or isinstance(molecule, str):
                 self._reasons[str(verdict)] += 1
                 continue
-            self.of_class[verdict.label] += 1
+            label, truth, stratum = verdict
+            self.of_stratum[label, stratum] += 1
             queues = self._waiting[molecule.GetNumAtoms()]
-            queues[verdict.label].append((smiles, verdict.truth))
+            queues[label][stratum].append((smiles, truth))
             if selected := self._one_of_each(queues):
                 return selected
         raise StopIteration
 
-    def _one_of_each(
-        self, queues: list[deque[tuple[str, Any]]]
-    ) -> list[tuple[str, Any, str]] | None:
-        """Return one molecule of each class, or None if one has to wait."""
-        if not all(queues):
+    def _one_of_each(self, queues: list[list[_Queue]]) -> list[Selected] | None:
+        """Return one molecule of each class, of the strata whose turn it is; None if one lacks."""
+        in_turn = [of_class[self._rounds % len(of_class)] for of_class in queues]
+        if not all(in_turn):
             return None
-        selected = []
-        for queue in queues:
-            entry = self._first_new(queue)
-            if entry is None:
-                break
-            selected.append(entry)
-        if len(selected) == self._classes:
-            for queue, (_, _, flat, _) in zip(queues, selected, strict=True):
-                queue.popleft()
-                self._known.add(flat)
-            return [(smiles, truth, scaffold) for smiles, truth, _, scaffold in selected]
-        return None
+        selected = [entry for queue in in_turn if (entry := self._first_new(queue))]
+        if len(selected) < len(in_turn):
+            return None
+        for queue, entry in zip(in_turn, selected, strict=True):
+            queue.popleft()
+            self._known.add(entry.flat)
+        self._rounds += 1
+        return selected
 
-    def _first_new(self, queue: deque[tuple[str, Any]]) -> tuple[str, Any, str, str] | None:
+    def _first_new(self, queue: _Queue) -> Selected | None:
         """Return the first waiting molecule that is no graph yet; those before it are dropped."""
         while queue:
             smiles, truth = queue[0]
             # Parsed again: keeping all that wait would take a gigabyte for a large pool.
             molecule = Chem.MolFromSmiles(smiles)
-            flat = Chem.MolToSmiles(molecule, isomericSmiles=False)
+            flat = str(Chem.MolToSmiles(molecule, isomericSmiles=False))
             if flat not in self._known:
-                return smiles, truth, flat, scaffold_of(molecule)
+                return Selected(smiles, truth, flat, scaffold_of(molecule))
             queue.popleft()
             self._reasons[REPEATED] += 1
         return None
 
     def rejected(self) -> dict[str, int]:
         """Return how many molecules were looked at and left out, by reason."""
-        waiting = sum(len(queue) for queues in self._waiting.values() for queue in queues)
-        reasons = self._reasons + Counter({UNPAIRED: waiting})
+        queues = [queue for by_class in self._waiting.values() for of in by_class for queue in of]
+        reasons = self._reasons + Counter({UNPAIRED: sum(map(len, queues))})
         return dict(sorted(reasons.items()))
 
 
@@ -171,15 +182,19 @@ def scaffold_of(molecule: Chem.Mol) -> str:
 
 
 def _too_few(
-    path: Path, graphs: int, selected: int, class_names: Sequence[str], walk: _Walk
+    path: Path, graphs: int, possible: int, strata: Sequence[Sequence[str]], walk: _Walk
 ) -> InputError:
     """Return the error of a pool that cannot fill all classes."""
-    have = ", ".join(f"{walk.of_class[i]} '{name}'" for i, name in enumerate(class_names))
+    have = ", ".join(
+        f"{walk.of_stratum[label, i]} '{name}'"
+        for label, names in enumerate(strata)
+        for i, name in enumerate(names)
+    )
     others = {reason: n for reason, n in walk.rejected().items() if reason != UNPAIRED}
     why = ", ".join(f"{number} {reason}" for reason, number in others.items())
-    smaller = f"build with --graphs {selected} or fewer, or " if selected else ""
+    smaller = f"build with --graphs {possible} or fewer, or " if possible else ""
     return InputError(
-        f"{path}: {graphs} graphs needed, {selected} possible with classes equally frequent in "
+        f"{path}: {graphs} graphs needed, {possible} possible with all kinds equally frequent in "
         f"every size; it has {have}"
         + (f" (rejected: {why})" if why else "")
         + f"; {smaller}give a larger pool with --source molecules=FILE"
