@@ -24,6 +24,7 @@ GENERATORS = {
     "ba2motif": "BA2MotifGenerator",
     "ba2motif_balanced": "BalancedBA2MotifGenerator",
     "ba2motif_pair": "BA2MotifPairGenerator",
+    "crippen": "CrippenGenerator",
     "dihalo": "DiHaloGenerator",
     "dihalo_pair": "DiHaloPairGenerator",
     "mnist75sp": "MNIST75spGenerator",
