@@ -138,6 +138,7 @@ RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
     "di-halo-ring": ("dihalo", "dihalo_pair"),
     "one-colour-motif": ("ba2motif_balanced",),
     "red-then-blue-motif": ("ba2motif_pair",),
+    "five-node-block": ("spmotif",),
 }
 _NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
 _NAMES |= {"all", "floors", *RULES_OF_DATASETS}

@@ -32,6 +32,7 @@ GENERATORS = {
     "nci1": "NCI1Generator",
     "pattern": "PatternGenerator",
     "pattern_published": "PublishedPatternGenerator",
+    "spmotif": "SPMotifGenerator",
 }
 PLUGINS = Group("graphxai_data.generators", "generator", GENERATORS)
 
