@@ -31,8 +31,8 @@ def five_node_blocks(graphs: Graphs) -> npt.NDArray[np.float64]:
     """Return 1 [N] for nodes of parts of five nodes that are left without bridges, else 0."""
     nodes = len(graphs.x)
     part = components(graphs.edges[:, ~is_bridge(graphs.edges, nodes)], nodes)
-    is_block = np.bincount(part, minlength=nodes) == MOTIF_NODES
-    return is_block[part].astype(np.float64)
+    size = np.bincount(part, minlength=nodes)
+    return np.asarray(size[part] == MOTIF_NODES, np.float64)
 
 
 def is_bridge(edges: Ints, nodes: int) -> npt.NDArray[np.bool_]:

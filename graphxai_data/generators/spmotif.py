@@ -7,34 +7,24 @@ than any training graph. `recipes/spmotif-90.toml` says which numbers are DIR's.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from graphxai_data.errors import InputError
-from graphxai_data.files.toml import Between, Names
-from graphxai_data.generators.base import BaseParams, Generator, Prover, Rule, Sources
+from graphxai_data.generators.base import Generator, Prover, Rule, Sources
 from graphxai_data.generators.motifs import (
     MOTIF_NODES,
     MOTIFS,
     both_directions_sorted,
     words_of_groups,
 )
-from graphxai_data.generators.spmotif_bases import BASES, Catalogue
+from graphxai_data.generators.spmotif_params import BRIDGED, CLASSES, TEST, SPMotifParams
 from graphxai_data.graphs.columns import Columns, Ints, global_edges, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord, Plan
-from graphxai_data.graphs.schema import Column, Feature, Schema
+from graphxai_data.graphs.schema import Column, Encoding, Feature, Schema
 from graphxai_data.graphs.union import spans
 from graphxai_data.seeds import Words, below, uniform
-
-CLASSES = 3
-TEST = SPLIT_NAMES.index("test")
-# The node of each motif that the bridge ends at: in DIR's code the top of a house, the hub of a
-# crane, any node of a cycle.
-BRIDGED = {"cycle": 0, "house": 2, "crane": 0, "k23": 2}
 
 
 class SPMotifGenerator(Generator):
@@ -42,61 +32,34 @@ class SPMotifGenerator(Generator):
 
     proof_sample = 3_000
 
-    @dataclass(frozen=True)
-    class Params(BaseParams):
-        """The recipe's numbers; class c has the motif and, as its own base, the base number c.
+    Params: ClassVar = SPMotifParams
 
-        Sizes are the smallest and the largest; those in between are equally probable.
-        """
-
-        bases: Annotated[tuple[str, ...], Names(tuple(BASES), CLASSES, CLASSES)]
-        motifs: Annotated[tuple[str, ...], Names(tuple(BRIDGED), CLASSES, CLASSES)]
-        bias: Annotated[float, Between(0, 1)]  # probability of the own base
-        biased_splits: Annotated[tuple[str, ...], Names(SPLIT_NAMES, 0, 3)]  # others: 1/3 per base
-        large_share: Annotated[float, Between(0, 1)]  # of test graphs; no others are large
-        tree_heights: tuple[int, ...]
-        ladder_rungs: tuple[int, ...]
-        wheel_nodes: tuple[int, ...]
-        large_tree_heights: tuple[int, ...]
-        large_ladder_rungs: tuple[int, ...]
-        large_wheel_nodes: tuple[int, ...]
-        features: Annotated[int, Between(1, 64)]  # uniform random numbers per node
-
-        def __post_init__(self) -> None:
-            super().__post_init__()
-            for kind, key in _SIZES.items():
-                usual, large = getattr(self, key), getattr(self, f"large_{key}")
-                base = BASES[kind]
-                _check_sizes(key, usual, base.least, base.most - 1)
-                _check_sizes(f"large_{key}", large, usual[1] + 1, base.most)
-
-        @cached_property
-        def catalogue(self) -> Catalogue:
-            """All bases that can be drawn."""
-            keys = [(_SIZES[kind], f"large_{_SIZES[kind]}") for kind in self.bases]
-            ends = [[getattr(self, key) for key in pair] for pair in keys]
-            return Catalogue.of(self.bases, [[range(a, b + 1) for a, b in pair] for pair in ends])
-
-    params: Params
+    params: SPMotifParams
 
     def schema(self) -> Schema:
-        """Random numbers on nodes, no edge features, three classes; which nodes are the base."""
+        """Random numbers or degrees on nodes, no edge features, three classes, fields of bases."""
         extras = (Column("base", "node"), Column("base_kind", "graph"), Column("large", "graph"))
-        return Schema(Feature(self.params.features, "dense"), None, CLASSES, extras)
+        encoding: Encoding = "dense" if self.params.features == "noise" else "onehot"
+        return Schema(Feature(self.params.feature_width, encoding), None, CLASSES, extras)
 
     def class_names(self) -> list[str]:
         """Return the motifs."""
         return list(self.params.motifs)
 
     def node_values(self) -> dict[str, list[str] | None]:
-        """Return the names of the random numbers."""
-        return {f"noise {number}": None for number in range(self.params.features)}
+        """Return the names of the random numbers, or the degrees that a node may have."""
+        width = self.params.feature_width
+        if self.params.features == "noise":
+            return {f"noise {number}": None for number in range(width)}
+        return {"degree": [*map(str, range(width - 1)), f"{width - 1} or more"]}
 
     def field_descriptions(self) -> dict[str, str]:
         """Return what the fields about bases mean."""
         kinds = ", ".join(f"{number} {name}" for number, name in enumerate(self.params.bases))
         return {
-            "x": "uniform random numbers from 0 to 1, which say nothing about the class",
+            "x": "uniform random numbers from 0 to 1, which say nothing about the class"
+            if self.params.features == "noise"
+            else "one-hot degree of the node",
             "base": "whether the node is of the base, which does not make the class; all others "
             "are of the motif",
             "base_kind": f"kind of the base: {kinds}; class c has base c as its own",
@@ -112,10 +75,11 @@ class SPMotifGenerator(Generator):
         """Return the planned graphs, drawn all at once; each has a random stream of its own."""
         catalogue = self.params.catalogue
         slots = int(catalogue.nodes.max()) + MOTIF_NODES
-        shapes = {
+        shapes: dict[str, tuple[int, ...]] = {
             "base": (2,), "size": (), "bridge": (), "order": (slots,),
-            "noise": (slots, self.params.features),
         }  # fmt: skip
+        if self.params.features == "noise":  # last: other features are on the same graphs
+            shapes["noise"] = (slots, self.params.feature_width)
         words, position = words_of_groups(shapes, plan.index, seed, "spmotif")
         words = {name: part[position] for name, part in words.items()}
         kind = self._kinds(plan, words["base"])
@@ -132,7 +96,6 @@ class SPMotifGenerator(Generator):
         columns: Columns = {
             "node_ptr": node_ptr,
             "edge_ptr": pointers(np.bincount(edge_owner, minlength=len(base))),
-            "x": uniform(words["noise"][graph, place]).astype(np.float32),
             "edge_index": edge_index,
             "node_mask": place >= base_nodes[graph],
             "base": (place < base_nodes[graph]).astype(np.uint8),
@@ -141,6 +104,11 @@ class SPMotifGenerator(Generator):
         }
         source, target = global_edges(columns)
         mask = columns["node_mask"]
+        if self.params.features == "noise":
+            columns["x"] = uniform(words["noise"][graph, place]).astype(np.float32)
+        else:
+            degree = np.bincount(source, minlength=len(mask))
+            columns["x"] = np.minimum(degree, self.params.feature_width - 1).astype(np.uint8)
         return plan.columns() | columns | {"edge_mask": mask[source] & mask[target]}
 
     def check(self, columns: Columns) -> list[str]:
@@ -177,7 +145,8 @@ class SPMotifGenerator(Generator):
     def _large_in_test(self, index: Ints) -> Ints:
         """Return 1 [g] where a graph is large if it is a test graph: evenly spread, else 0."""
         turn, share = index // CLASSES, self.params.large_share
-        return (np.floor((turn + 1) * share) > np.floor(turn * share)).astype(np.int64)
+        before, after = np.floor(turn * share), np.floor((turn + 1) * share)
+        return np.asarray(after - before, np.int64)
 
     def _kinds(self, plan: Plan, words: Words) -> Ints:
         """Return the kind of base [g]: with the bias the class's own, or one of all three."""
@@ -185,7 +154,8 @@ class SPMotifGenerator(Generator):
         other = (plan.label + 1 + below(words[:, 1], CLASSES - 1)) % CLASSES
         biased = [SPLIT_NAMES.index(name) for name in self.params.biased_splits]
         drawn = np.where(own, plan.label, other)
-        return np.where(np.isin(plan.split, biased), drawn, below(words[:, 0], CLASSES))
+        kind: Ints = np.where(np.isin(plan.split, biased), drawn, below(words[:, 0], CLASSES))
+        return kind
 
     def _edges(self, base: Ints, motif: Ints, bridge: Ints) -> tuple[Ints, Ints, Ints]:
         """Return graph [m] and ends [m] of all edges, each once: of base, motif and bridge.
@@ -206,19 +176,6 @@ class SPMotifGenerator(Generator):
         owner = np.concatenate([np.repeat(graphs, of_base), np.repeat(graphs, of_motif), graphs])
         u, v = np.concatenate([in_base, in_motif, joined]).T
         return owner, u, v
-
-
-# The key of the recipe that has the sizes of each kind of base.
-_SIZES = {"tree": "tree_heights", "ladder": "ladder_rungs", "wheel": "wheel_nodes"}
-
-
-def _check_sizes(key: str, sizes: tuple[int, ...], least: int, most: int) -> None:
-    """Raise an `InputError` unless these are two sizes within the bounds, smallest first."""
-    if len(sizes) != 2 or not least <= sizes[0] <= sizes[1] <= most:
-        raise InputError(
-            f"{key}: expected the smallest and the largest size, from {least} to {most}, "
-            f"got {list(sizes)}"
-        )
 
 
 def _shuffled(node_ptr: Ints, order: Words) -> tuple[Ints, npt.NDArray[np.int64]]:

@@ -1,22 +1,17 @@
 """Checks of many Spurious-Motif graphs at once, and the table of their splits for the data card."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from graphxai_data.generators.motifs import MOTIF_NODES, is_connected, recognised_motifs
+from graphxai_data.generators.spmotif_params import TEST, SPMotifParams
 from graphxai_data.graphs.columns import Columns, global_edges
 from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
 
-if TYPE_CHECKING:
-    from graphxai_data.generators.spmotif import SPMotifGenerator
 
-TEST = SPLIT_NAMES.index("test")
-
-
-def problems(params: "SPMotifGenerator.Params", columns: Columns) -> list[str]:
+def problems(params: SPMotifParams, columns: Columns) -> list[str]:
     """Return what is wrong with the stored arrays of many graphs."""
     findings = Findings(columns)
     mask, base = columns["node_mask"].astype(bool), columns["base"].astype(bool)
@@ -24,7 +19,9 @@ def problems(params: "SPMotifGenerator.Params", columns: Columns) -> list[str]:
     source, target = global_edges(columns)
 
     findings.require(is_connected(columns), "not connected")
-    findings.require(findings.nodes(base == mask) == 0, "a node is not of base or motif, or both")
+    findings.require(
+        findings.nodes(base == mask) == 0, "a node is not of base or motif, or both"
+    )
     five = findings.nodes(mask) == MOTIF_NODES
     findings.require(five, f"the rationale does not have {MOTIF_NODES} nodes")
     findings.require(kind < len(params.bases), "base_kind is not a kind of base")
@@ -43,12 +40,17 @@ def problems(params: "SPMotifGenerator.Params", columns: Columns) -> list[str]:
     drawn = np.array([known.get(size) == edges for size, edges in pairs], bool)
     findings.require(drawn, "the base does not have nodes and edges of a base of its kind")
     findings.require((large == 0) | (columns["split"] == TEST), "large, but not a test graph")
-    outside = ((columns["x"] < 0) | (columns["x"] > 1)).any(axis=1)
-    findings.require(findings.nodes(outside) == 0, "a feature is not from 0 to 1")
+    x = columns["x"]
+    if params.features == "noise":
+        outside = np.any((x < 0) | (x > 1), axis=1)
+        findings.require(findings.nodes(outside) == 0, "a feature is not from 0 to 1")
+    else:
+        degree = np.minimum(np.bincount(source, minlength=len(x)), params.feature_width - 1)
+        findings.require(findings.nodes(x != degree) == 0, "a feature is not its degree")
     return findings.problems
 
 
-def _nodes_and_edges(params: "SPMotifGenerator.Params") -> dict[tuple[int, int, int], int]:
+def _nodes_and_edges(params: SPMotifParams) -> dict[tuple[int, int, int], int]:
     """Return the number of directed edges of a base by its kind, whether it is large, and nodes."""
     catalogue, known = params.catalogue, {}
     for (kind, large), first in np.ndenumerate(catalogue.first):
@@ -58,7 +60,7 @@ def _nodes_and_edges(params: "SPMotifGenerator.Params") -> dict[tuple[int, int, 
     return known
 
 
-def split_table(params: "SPMotifGenerator.Params", records: Sequence[GraphRecord]) -> str:
+def split_table(params: SPMotifParams, records: Sequence[GraphRecord]) -> str:
     """Return a table of the share of graphs with their own base, per split, with its expectation.
 
     Args:

@@ -44,6 +44,11 @@ class SPMotifProver(Prover):
         names = [n for n in self._params.motifs if nx.is_isomorphic(inside, _motif(n))]
         if names != [self._params.motifs[int(record.y)]]:
             problems.append(f"label {record.y} does not follow from the motif")
+        if self._params.features == "degree":
+            last = self._params.feature_width - 1
+            degrees = [min(degree, last) for _, degree in sorted(graph.degree)]
+            if record.x.argmax(axis=1).tolist() != degrees:
+                problems.append("a feature is not the node's degree")
         return problems + self._base_problems(graph.subgraph(base), record)
 
     def _base_problems(self, base: "nx.Graph[int]", record: GraphRecord) -> list[str]:
