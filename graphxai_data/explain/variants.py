@@ -145,6 +145,7 @@ RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
     "named-heteroatoms": ("smarts",),
     "aromatic-atoms": ("smarts",),
     "substructures": ("smarts",),
+    "five-node-block": ("spmotif",),
 }
 _NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
 _NAMES |= {"all", "floors", *RULES_OF_DATASETS}

@@ -34,6 +34,7 @@ GENERATORS = {
     "pattern": "PatternGenerator",
     "pattern_published": "PublishedPatternGenerator",
     "smarts": "SmartsGenerator",
+    "spmotif": "SPMotifGenerator",
 }
 PLUGINS = Group("graphxai_data.generators", "generator", GENERATORS)
 
