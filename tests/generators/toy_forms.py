@@ -1,12 +1,18 @@
 """Small generators of one's own: null rationales and alternatives, and signed weights."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import networkx as nx
 import numpy as np
 
-from graphxai_data import Feature, Generator, GraphRecord, Prover, Schema
+from graphxai_data import Feature, Generator, GraphRecord, Prover, Recipe, Schema, build
+from graphxai_data.building import finish
+from graphxai_data.generators import PLUGINS
 
 _SPLITS = {"train": 0.8, "valid": 0.1, "test": 0.1}
 PAIRS = {
@@ -105,3 +111,16 @@ class SumProver(Prover):
         if np.asarray(record.node_weight).tolist() != expected:
             problems.append("a weight is not that of its colour")
         return problems
+
+
+@contextmanager
+def built(root: Path) -> Iterator[tuple[Path, Path]]:
+    """Build both without RINGS and floors, and yield their folders; the classes are registered."""
+    classes = {"red_pairs": RedPairs, "sums": Sums}
+    no_floors = mock.patch.object(finish, "measure_explanations", return_value=None)
+    with mock.patch.object(PLUGINS, "registered", classes):
+        with no_floors:
+            for recipe in (PAIRS, SUMS):
+                recipe_object = Recipe.from_dict(recipe)
+                build(recipe_object, root=root, engine="serial", rings=False, shard_size=16)
+        yield root / "pairs-of-red" / "seed-0", root / "sums" / "seed-0"
