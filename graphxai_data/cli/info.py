@@ -148,7 +148,6 @@ def _facts(record: "GraphRecord", recipe: "Recipe") -> dict[str, Any]:
 
     is_number, mask = isinstance(record.y, float), record.node_mask
     has_class = record.node_y is None and not is_number
-    several = [] if mask is None else record.alternatives
     return {
         "graph": record.meta["graph_id"],
         "class": recipe.class_names[int(record.y)] if has_class else None,
@@ -159,7 +158,7 @@ def _facts(record: "GraphRecord", recipe: "Recipe") -> dict[str, Any]:
         "rationale": None if mask is None else np.flatnonzero(mask).tolist(),
         "alternatives": None
         if record.alternative_bits is None
-        else [np.flatnonzero(alternative).tolist() for alternative in several],
+        else [np.flatnonzero(alternative).tolist() for alternative in record.alternatives],
     }
 
 

@@ -83,7 +83,7 @@ class GraphXAIData(Data):  # type: ignore[misc]
         if not isinstance(self, Batch):
             return _masks_of(bits)
         sizes = torch.bincount(self.batch, minlength=self.num_graphs).tolist()
-        return [_masks_of(part) for part in bits.split(sizes)]
+        return [_masks_of(part) for part in torch.split(bits, sizes)]
 
     @property
     def canonical_smiles(self) -> str | list[str]:

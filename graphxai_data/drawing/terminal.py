@@ -105,10 +105,10 @@ def _letters(record: GraphRecord, layout: Sketch, starred: bool) -> list[str]:
 
     Elements with signed weights have their sign, or circles of a kind for each sign.
     """
-    labels, signed = layout.labels, record.node_weight is not None and starred
-    marks = [""] * len(labels)
-    if signed:
-        marks = [("-", "", "+")[int(sign) + 1] for sign in np.sign(record.node_weight)]
+    labels, weight = layout.labels, record.node_weight
+    signed, marks = weight is not None and starred, [""] * len(layout.labels)
+    if weight is not None and starred:
+        marks = [("-", "", "+")[int(sign) + 1] for sign in np.sign(weight)]
     elif starred and record.node_mask is not None:
         marks = ["*" * int(inside) for inside in record.node_mask]
     if layout.is_molecule:
@@ -116,6 +116,6 @@ def _letters(record: GraphRecord, layout: Sketch, starred: bool) -> list[str]:
     if signed:
         return [{"-": "⊖", "": "○", "+": "⊕"}[mark] for mark in marks]
     filled = record.node_y if record.node_mask is None else record.node_mask
-    if record.node_weight is not None:
-        filled = record.node_weight != 0
+    if weight is not None:
+        filled = weight != 0
     return ["○"] * len(labels) if filled is None else ["●" if fill else "○" for fill in filled]

@@ -1,7 +1,6 @@
 """Pages about null rationales, alternatives, weights and labels that are numbers."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ def test_alternatives_are_in_a_page_bit_by_bit(forms: dict[str, tuple[Graphs, Pa
         assert bits.tolist() == record.alternative_bits.tolist()
         assert piece["mask"][nodes].tolist() == record.rationale.tolist()
         counts.add(len(record.alternatives))
-    assert counts == {0, 1, 2}
+    assert counts >= {0, 1, 2}
     assert "Further alternatives have other colours" in page.text
     assert "A null rationale is empty" in page.text
 
