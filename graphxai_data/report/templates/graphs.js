@@ -156,7 +156,7 @@ function picture(graph, scores, title) {
 
 function addNode(svg, graph, v, scores, shape) {
   shape.classList.add("node");
-  if (graph.mask && graph.mask[v]) shape.classList.add("rationale");
+  if (graph.mask && graph.mask[v] && !isSigned(graph)) shape.classList.add("rationale");
   shape.setAttribute("tabindex", "-1");
   shape.setAttribute("role", "img");
   shape.setAttribute("aria-label", nodeWords(graph, v, scores));
