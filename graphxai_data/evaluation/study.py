@@ -92,6 +92,7 @@ class Study:
         self.dataset, self.options = dataset, options
         self.part = select_split(dataset, options.split)
         self.truth = Truth.of(self.part)
+        self.truth.rationales.check()
         self.metrics = select_metrics(options.metrics)
         self._floors: dict[str, Scores] = {}
 

@@ -24,9 +24,10 @@ from graphxai_data.metrics import jaccard_at_k
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings import rules
 from graphxai_data.rings.colour_rules import ColourRow, Training
-from graphxai_data.rings.floors import Floors, measure_floors, scored_rules
+from graphxai_data.rings.floors import Floors, measure_floors
 from graphxai_data.rings.known import KnownGraphs
 from graphxai_data.rings.measure import measure_shards
+from graphxai_data.rings.scored_rules import scored_rules
 from graphxai_data.rings.verdict import Measurement
 
 RULES = {rule.name: rule.score for rule in rules.GENERAL}
