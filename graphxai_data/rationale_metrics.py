@@ -124,7 +124,7 @@ def spearman_per_graph(scores: npt.ArrayLike, weight: npt.ArrayLike, ptr: Ints) 
     _require(squares[1] > 0, "weights: all equal in graph {}, so they rank nothing")
     scale = np.sqrt(squares[0] * squares[1])
     products = np.add.reduceat(first * second, ptr[:-1])
-    return np.divide(products, scale, out=np.zeros(len(scale)), where=scale > 0)
+    return np.asarray(np.divide(products, scale, out=np.zeros(len(scale)), where=scale > 0))
 
 
 def sign_accuracy_per_graph(scores: npt.ArrayLike, weight: npt.ArrayLike, ptr: Ints) -> Floats:

@@ -10,6 +10,7 @@ Forms (`params.form`):
   their signs are reversed in class 0.
 """
 
+import tomllib
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +24,20 @@ RED = 2
 WEIGHTS = (0.0, 1.0, -0.75)  # of the colours; multiples of 1/4, so that sums are exact
 
 
+def toy_recipe_text(form: str, graphs: int = 60) -> str:
+    """Return the TOML text of `toy_recipe`."""
+    return f"""
+name = "toy-{form}"
+version = 1
+generator = "toy_rationales"
+params = {{ graphs = {graphs}, longest = 12, form = "{form}" }}
+splits = {{ train = 0.5, valid = 0.1, test = 0.4 }}
+"""
+
+
 def toy_recipe(form: str, graphs: int = 60) -> Recipe:
     """Return the recipe of a form; its generator has to be registered as "toy_rationales"."""
-    return Recipe.from_dict(
-        {
-            "name": f"toy-{form}",
-            "version": 1,
-            "generator": "toy_rationales",
-            "params": {"graphs": graphs, "longest": 12, "form": form},
-            "splits": {"train": 0.5, "valid": 0.1, "test": 0.4},
-        }
-    )
+    return Recipe.from_dict(tomllib.loads(toy_recipe_text(form, graphs)))
 
 
 class ToyRationales(Generator):
