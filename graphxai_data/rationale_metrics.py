@@ -5,6 +5,7 @@ its graph. Every function is for graphs in which its metric exists; it raises an
 the others, which `scoring` leaves out and counts.
 """
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -17,13 +18,12 @@ from graphxai_data.metrics import (
     Ints,
     Ties,
     as_array,
-    auroc_per_graph,
     checked_mask,
     checked_scores,
     count_true,
     graph_of,
-    jaccard_per_graph,
-    precision_per_graph,
+    outranked,
+    places,
 )
 
 Sides = Literal["high", "both"]
@@ -60,23 +60,29 @@ def best_auroc(scores: npt.ArrayLike, alternatives: npt.ArrayLike, ties: Ties = 
 
 def best_jaccard_per_graph(scores: Floats, bits: Ints, ptr: Ints) -> Floats:
     """Return `best_jaccard_at_k` [g] of every graph."""
-    rows, mask, copies, first = _copies(bits, ptr)
-    return _best(jaccard_per_graph(checked_scores(scores, ptr)[rows], mask, copies), first)
+    best = np.zeros(len(ptr) - 1)
+    for hits, k in _top_hits(scores, bits, ptr):
+        best = np.maximum(best, hits / np.maximum(2 * k - hits, 1))
+    return best
 
 
 def best_precision_per_graph(scores: Floats, bits: Ints, ptr: Ints) -> Floats:
     """Return the highest `precision_at_k` over alternatives, [g] of every graph."""
-    rows, mask, copies, first = _copies(bits, ptr)
-    return _best(precision_per_graph(checked_scores(scores, ptr)[rows], mask, copies), first)
+    best = np.zeros(len(ptr) - 1)
+    for hits, k in _top_hits(scores, bits, ptr):
+        best = np.maximum(best, hits / np.maximum(k, 1))
+    return best
 
 
 def best_auroc_per_graph(scores: Floats, bits: Ints, ptr: Ints, ties: Ties = "strict") -> Floats:
     """Return `best_auroc` [g] of every graph."""
-    rows, mask, copies, first = _copies(bits, ptr)
-    kept = mask | (bits[rows] == 0)
-    copies = np.insert(count_true(kept, copies).cumsum(), 0, 0)
-    rows, mask = rows[kept], mask[kept]
-    return _best(auroc_per_graph(checked_scores(scores, ptr)[rows], mask, copies, ties), first)
+    others = bits == 0
+    right = outranked(checked_scores(scores, ptr), others, ptr, ties)
+    best = np.zeros(len(ptr) - 1)
+    for nodes, graph, size in _alternatives(bits, ptr):
+        pairs = np.maximum(size * count_true(others, ptr), 1)
+        best = np.maximum(best, np.bincount(graph, right[nodes], len(best)) / pairs)
+    return best
 
 
 def has_outlier_per_graph(scores: npt.ArrayLike, ptr: Ints, sides: Sides = "high") -> Bools:
@@ -166,24 +172,25 @@ def graphs_taken(ptr: Ints, selected: Ints) -> tuple[Ints, Ints]:
     return np.arange(ends[-1]) + np.repeat(ptr[:-1][selected] - ends[:-1], sizes), ends
 
 
-def _copies(bits: Ints, ptr: Ints) -> tuple[Ints, Bools, Ints, Ints]:
-    """Return a copy of each graph per alternative.
+def _alternatives(bits: Ints, ptr: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Yield the nodes of the first alternatives of all graphs, of the second ones, and so on.
 
-    Returns:
-        The rows [c] of the copies' nodes, which of them are in the alternative [c], the pointers of
-        the copies, and [g] the number of each graph's first copy.
+    They are rows [c], their graphs [c], and how many nodes each graph has among them [g]: 0 if it
+    has fewer alternatives.
     """
     checked_mask(bits != 0, ptr)
-    used = np.bitwise_or.reduceat(bits, ptr[:-1])
-    numbers = np.arange(int(used.max()).bit_length())
-    graph, number = (used[:, None] >> numbers & 1).nonzero()
-    rows, copies = graphs_taken(ptr, graph)
-    mask = (bits[rows] >> np.repeat(number, np.diff(copies)) & 1).astype(bool)
-    return rows, mask, copies, np.searchsorted(graph, np.arange(len(ptr) - 1))
+    nodes = bits.nonzero()[0]
+    graph = graph_of(ptr)[nodes]
+    for number in range(int(bits.max()).bit_length()):
+        inside = (bits[nodes] >> number & 1).astype(bool)
+        yield nodes[inside], graph[inside], np.bincount(graph[inside], minlength=len(ptr) - 1)
 
 
-def _best(values: Floats, first: Ints) -> Floats:
-    return np.asarray(np.maximum.reduceat(values, first), np.float64)
+def _top_hits(scores: Floats, bits: Ints, ptr: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield, for each alternative, how many of the top k nodes [g] belong to it, and k [g]."""
+    place = places(checked_scores(scores, ptr), ptr)
+    for nodes, graph, size in _alternatives(bits, ptr):
+        yield np.bincount(graph[place[nodes] < size[graph]], minlength=len(size)), size
 
 
 def _centred_ranks(values: Floats, ptr: Ints) -> Floats:
