@@ -125,25 +125,34 @@ def precision_per_graph(scores: Floats, mask: Bools, ptr: Ints, k: int | None = 
 
 def auroc_per_graph(scores: Floats, mask: Bools, ptr: Ints, ties: Ties = "strict") -> Floats:
     """Return `node_auroc` [g] of every graph; with ptr = [0, N], the AUROC pooled over graphs."""
+    scores, mask = checked_scores(scores, ptr), checked_mask(mask, ptr)
+    right = outranked(scores, ~mask, ptr, ties)[mask]
+    graph, count = graph_of(ptr)[mask], len(ptr) - 1
+    rationale = np.bincount(graph, minlength=count)
+    pairs = rationale * (np.diff(ptr) - rationale)
+    return np.asarray(np.bincount(graph, weights=right, minlength=count) / pairs)
+
+
+def outranked(scores: Floats, others: Bools, ptr: Ints, ties: Ties = "strict") -> Floats:
+    """Return [n] how many of the others [n] in its graph have a lower score than a node.
+
+    Among equal scores it is none of them, or half of them with ties "average".
+    """
     if ties not in ("strict", "average"):
         raise InputError(f"ties: expected 'strict' or 'average', got {ties!r}")
-    scores, mask = checked_scores(scores, ptr), _checked_mask(mask, ptr)
-    graph = _graph_of(ptr)
+    graph = graph_of(ptr)
     order = np.lexsort((scores, graph))
-    ordered, inside, graph = scores[order], mask[order], graph[order]
+    ordered, graph = scores[order], graph[order]
     # Equal scores of a graph form a group. A node outranks the nodes of lower groups.
     is_first = np.ones(len(order), bool)
     is_first[1:] = (ordered[1:] != ordered[:-1]) | (graph[1:] != graph[:-1])
     firsts = is_first.nonzero()[0]
-    group = is_first.cumsum() - 1
-    others_before = np.insert((~inside).cumsum(), 0, 0)
-    tied = others_before[np.append(firsts[1:], len(order))] - others_before[firsts]
-    below = others_before[firsts] - others_before[ptr[graph[firsts]]]
-    outranked = below + (tied / 2 if ties == "average" else 0)
-    count = len(ptr) - 1
-    right = np.bincount(graph[inside], weights=outranked[group[inside]], minlength=count)
-    rationale = np.bincount(graph[inside], minlength=count)
-    return right / (rationale * (np.diff(ptr) - rationale))
+    before = np.insert(others[order].cumsum(), 0, 0)
+    tied = before[np.append(firsts[1:], len(order))] - before[firsts]
+    lower = before[firsts] - before[ptr[graph[firsts]]]
+    counts = np.empty(len(order))
+    counts[order] = (lower + (tied / 2 if ties == "average" else 0))[is_first.cumsum() - 1]
+    return counts
 
 
 def completeness_gap(contributions: npt.ArrayLike, logit: float, bias: float = 0.0) -> float:
@@ -213,14 +222,15 @@ def constant_graphs(scores: Floats, ptr: Ints) -> Bools:
     return np.asarray(low == high)
 
 
-def _checked_mask(mask: npt.ArrayLike, ptr: Ints) -> Bools:
+def checked_mask(mask: npt.ArrayLike, ptr: Ints) -> Bools:
+    """Return a mask [n] as bools; an `InputError` names the first graph that cannot be ranked."""
     array = as_array(mask)
     if array.shape != (ptr[-1],):
         raise InputError(f"mask: expected [{ptr[-1]}], one value each, got {list(array.shape)}")
     if array.dtype != bool and not np.isin(array, (0, 1)).all():
         raise InputError("mask: expected true and false, or 1 and 0, got other values")
     array = array.astype(bool)
-    inside, size = _count(array, ptr), np.diff(ptr)
+    inside, size = count_true(array, ptr), np.diff(ptr)
     unrankable = (inside == 0) | (inside == size)
     if unrankable.any():
         graph = int(unrankable.nonzero()[0][0])
@@ -235,26 +245,33 @@ def _top_hits(
     scores: npt.ArrayLike, mask: npt.ArrayLike, ptr: Ints, k: int | None
 ) -> tuple[Ints, Ints, Ints]:
     """Return, per graph, the rationale nodes among the top k, k, and the size of the rationale."""
-    scores, mask = checked_scores(scores, ptr), _checked_mask(mask, ptr)
-    rationale = _count(mask, ptr)
+    scores, mask = checked_scores(scores, ptr), checked_mask(mask, ptr)
+    rationale = count_true(mask, ptr)
     size = rationale if k is None else np.minimum(k, np.diff(ptr))
-    return _count(mask & top_rows(scores, ptr, size), ptr), size, rationale
+    return count_true(mask & top_rows(scores, ptr, size), ptr), size, rationale
 
 
 def top_rows(scores: Floats, ptr: Ints, k: Ints) -> Bools:
     """Return [n] whether a score is among the k [g] highest of its graph; ties go to the first."""
-    graph = _graph_of(ptr)
+    return np.asarray(places(scores, ptr) < k[graph_of(ptr)])
+
+
+def places(scores: Floats, ptr: Ints) -> Ints:
+    """Return [n] the place of a score in its graph, 0 for the highest; ties go to the first."""
+    graph = graph_of(ptr)
     order = np.lexsort((-scores, graph))
-    top = np.zeros(len(scores), bool)
-    top[order] = np.arange(len(order)) - ptr[graph] < k[graph]  # lexsort keeps graphs in place
-    return top
+    result = np.empty(len(scores), np.int64)
+    result[order] = np.arange(len(order)) - ptr[graph]  # lexsort keeps graphs in place
+    return result
 
 
-def _graph_of(ptr: Ints) -> Ints:
+def graph_of(ptr: Ints) -> Ints:
+    """Return [n] the number of the graph that each row belongs to."""
     return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
-def _count(flags: Bools, ptr: Ints) -> Ints:
+def count_true(flags: Bools, ptr: Ints) -> Ints:
+    """Return [g] how many flags [n] of each graph are true."""
     return np.diff(np.insert(flags.cumsum(), 0, 0)[ptr])
 
 

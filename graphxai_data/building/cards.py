@@ -92,7 +92,7 @@ def data_card(
         *own,
         "## RINGS principles",
         *_rings_sections(recipe, measurement),
-        *(_floor_sections(floors) if floors else []),
+        *(_floor_sections(floors) if floors and floors.rows else []),
         "## Provenance",
         markdown_table(
             ["what", "value"],
@@ -190,8 +190,9 @@ def _rings_sections(recipe: Recipe, measurement: Measurement | None) -> list[str
 
 def floor_headers(floors: Floors) -> list[str]:
     """Return the headers of `floor_rows`."""
-    pair = ["mean over the pair"] if floors.bound else []
-    return ["rule that looks at no model", "Jaccard@k", *pair, "AUROC, ties half", "note"]
+    further = ["mean over the pair"] if floors.bound else []
+    further += ["Spearman"] if floors.by == "spearman" else []
+    return ["rule that looks at no model", "Jaccard@k", *further, "AUROC, ties half", "note"]
 
 
 def floor_rows(floors: Floors, strongest: bool = False) -> list[list[str]]:
@@ -206,6 +207,7 @@ def floor_rows(floors: Floors, strongest: bool = False) -> list[list[str]]:
         note = "the definition itself" if floor.definition else note
         pair = "" if floor.pair_mean is None else f"{floor.pair_mean:.3f}"
         cells = [pair] if floors.bound else []
+        cells += [f"{floors.value(name):.3f}"] if floors.by == "spearman" else []
         rows.append([name, f"{floor.jaccard:.3f}", *cells, f"{floor.auroc_average:.3f}", note])
     return rows
 

@@ -30,7 +30,12 @@ EXPLAINER_NAMES = (
     "gnn-explainer-max, gnn-explainer-sum, gnn-explainer-features, saliency, input-x-gradient, "
     "gsat-mean, gsat-max, gsat-sum, random, degree, feature-norm, oracle"
 )
-_COLUMNS = ("accuracy", "f1", "jaccard", "auroc", "auroc_average", "worst_class_jaccard")
+# Shown if the table has them.
+_COLUMNS = (
+    "accuracy", "f1", "mae", "rmse", "r2", "jaccard", "auroc", "auroc_average",
+    "worst_class_jaccard", "jaccard_union", "auroc_union", "null_outliers", "spearman",
+    "auroc_positive", "auroc_negative", "sign_accuracy", "rmse_scaled",
+)  # fmt: skip
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 

@@ -43,7 +43,7 @@ from graphxai_data.training.loss import check_evidence_cost
 from graphxai_data.training.train import device_of
 
 _PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf-8"))
-_NOT_AVERAGED = ("seed", "graphs", "timed_threads")
+_NOT_AVERAGED = ("seed", "graphs", "null_graphs", "unranked_graphs", "timed_threads")
 
 
 @dataclass(frozen=True)

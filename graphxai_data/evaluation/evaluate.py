@@ -35,13 +35,7 @@ from graphxai_data.evaluation.timing import times_of
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.pyg_explainers import PyGFunction
 from graphxai_data.explain.variants import Variant
-from graphxai_data.metrics import (
-    auroc_per_graph,
-    checked_scores,
-    constant_graphs,
-    jaccard_per_graph,
-    precision_per_graph,
-)
+from graphxai_data.metrics import Floats, Ints, auroc_per_graph, checked_scores
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import load_model
 
@@ -65,8 +59,8 @@ def evaluate(
 
     Args:
         dataset: a whole dataset, or one split. Or any other PyG dataset or list of graphs that have
-            their ground truth as `node_mask` or `edge_mask`: all of them are evaluated. Or a
-            `Pair`, whose columns `evaluate_pair` describes.
+            their ground truth as `node_mask`, `edge_mask`, `alternatives` or `node_weight`: all of
+            them are evaluated. Or a `Pair`, whose columns `evaluate_pair` describes.
         explainers: by the name of their row. Each is an array of the scores of all nodes, a list
             with one array or `Explanation`, ours or PyG's, per graph, a `ScoreFile` or its path,
             the name of a built-in explainer, an `Explainer` of PyG or one of its algorithms, or a
@@ -105,6 +99,7 @@ def evaluate(
     own_metrics = select_metrics(metrics)
     part = select_part(dataset, split)
     truth = Truth.of(part)
+    truth.rationales.check()
     if isinstance(model, str | Path):
         if isinstance(part, OtherGraphs):
             model = load_fitting_model(model, part)
@@ -146,33 +141,53 @@ def _two(model: Any) -> Sequence[nn.Module | str | Path] | None:
 
 def explanation_metrics(name: str, scores: Scores, truth: Truth) -> Row:
     """Return all metrics of some scores; an `InputError` if they are constant in every graph."""
-    ptr, mask = truth.node_ptr, truth.node_mask
-    nodes = checked_scores(scores.nodes, ptr, f"scores of '{name}'")
-    constant = constant_graphs(nodes, ptr)
+    rationales = truth.rationales
+    nodes = checked_scores(scores.nodes, truth.node_ptr, f"scores of '{name}'")
+    constant = rationales.constant(nodes)
     if constant.all():
         raise InputError(
             f"scores of '{name}': the same for all nodes of every graph, which ranks nothing; "
             "expected higher scores for nodes that count more"
         )
-    jaccard = jaccard_per_graph(nodes, mask, ptr)
-    pooled = np.array([0, len(nodes)])
+    jaccard = rationales.jaccard(nodes)
     row = {
         "jaccard": jaccard.mean(),
-        "auroc": auroc_per_graph(nodes, mask, ptr).mean(),
-        "auroc_average": auroc_per_graph(nodes, mask, ptr, "average").mean(),
-        "precision": precision_per_graph(nodes, mask, ptr).mean(),
-        "auroc_pooled": auroc_per_graph(nodes, mask, pooled)[0],
-        "auroc_pooled_average": auroc_per_graph(nodes, mask, pooled, "average")[0],
-        "edge_auroc_pooled": math.nan,
-        "worst_class_jaccard": min(
-            jaccard[truth.label == label].mean() for label in np.unique(truth.label)
-        ),
+        "auroc": rationales.auroc(nodes).mean(),
+        "auroc_average": rationales.auroc(nodes, "average").mean(),
+        "precision": rationales.precision(nodes).mean(),
+        "auroc_pooled": rationales.pooled_auroc(nodes),
+        "auroc_pooled_average": rationales.pooled_auroc(nodes, "average"),
+        "edge_auroc_pooled": _pooled_edge_auroc(name, scores, truth),
+        **_worst_class(jaccard, truth.label[rationales.ranked]),
         "constant": constant.mean(),
         "graphs": len(jaccard),
+        **rationales.union_columns(nodes),
+        **rationales.null_columns(nodes),
+        **rationales.signed_columns(nodes),
         **scores.properties,
     }
-    if scores.edges is not None and 0 < truth.edge_mask.sum() < len(truth.edge_mask):
-        edges = checked_scores(scores.edges, truth.edge_ptr, f"edge scores of '{name}'")
-        pooled = np.array([0, len(edges)])
-        row["edge_auroc_pooled"] = auroc_per_graph(edges, truth.edge_mask, pooled, "average")[0]
     return {key: float(value) for key, value in row.items()}
+
+
+def _worst_class(jaccard: Floats, label: Ints | Floats) -> Row:
+    """Return the lowest mean Jaccard@k of a class with rationales; nothing if labels are numbers.
+
+    Args:
+        jaccard: [r] of the ranked graphs.
+        label: [r] their labels.
+    """
+    if label.dtype.kind == "f":
+        return {}
+    return {"worst_class_jaccard": min(jaccard[label == one].mean() for one in np.unique(label))}
+
+
+def _pooled_edge_auroc(name: str, scores: Scores, truth: Truth) -> float:
+    """Return the AUROC of the edges of all ranked graphs in one ranking; nan without scores."""
+    if scores.edges is None:
+        return math.nan
+    edges = checked_scores(scores.edges, truth.edge_ptr, f"edge scores of '{name}'")
+    inside = np.repeat(truth.rationales.ranked, np.diff(truth.edge_ptr))
+    edges, mask = edges[inside], truth.edge_mask[inside]
+    if not 0 < mask.sum() < len(mask):
+        return math.nan
+    return float(auroc_per_graph(edges, mask, np.array([0, len(edges)]), "average")[0])

@@ -12,15 +12,16 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.other_datasets import OtherGraphs
 from graphxai_data.evaluation.parts import Part, recipe_of
-from graphxai_data.evaluation.truth import Scores
+from graphxai_data.evaluation.truth import FORMS, Scores
 from graphxai_data.explain.variants import FloorNames, Variant
 from graphxai_data.graphs.columns import compact
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings.colour_rules import ROWS
-from graphxai_data.rings.floors import Floors, measure_floors, require_rationale, scored_rules
+from graphxai_data.rings.floors import Floors, measure_floors, require_rationale
 from graphxai_data.rings.known import KnownGraphs, read_split
 from graphxai_data.rings.modes import tidy_edges
+from graphxai_data.rings.scored_rules import scored_rules
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ def floor_names(part: Part, asked: Collection[str]) -> FloorNames:
     if isinstance(part, OtherGraphs):
         known = _known(part)
         scored = scored_rules(known, None, None)
-        return FloorNames([s.name for s in scored if s.says_something(known.graphs.node_ptr)])
+        return FloorNames([s.name for s in scored if s.says_something(known)])
     if not part.has_rationale:
         if "floors" in asked:
             require_rationale(part.manifest)
@@ -74,7 +75,7 @@ def _training(folder: Path, content_sha256: str) -> KnownGraphs:
 
 def _known(part: Part) -> KnownGraphs:
     """Return the graphs of a part as rules take them."""
-    keys = ("x", "edge_index", "edge_attr", "y", "node_mask", "graph_id", "cause")
+    keys = ("x", "edge_index", "edge_attr", "y", "node_mask", "graph_id", "cause", *FORMS)
     whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
     arrays = {"x": whole.x.numpy()}
     if "edge_attr" in whole:
@@ -93,4 +94,6 @@ def _known(part: Part) -> KnownGraphs:
         whole.y.numpy() if "y" in whole else np.zeros(len(part), np.int64),
         whole.node_mask.numpy(),
         whole.cause.numpy() if "cause" in whole else None,
+        whole.alternative_bits.numpy() if "alternative_bits" in whole else None,
+        whole.node_weight.double().numpy() if "node_weight" in whole else None,
     )

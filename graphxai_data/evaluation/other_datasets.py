@@ -16,6 +16,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data, InMemoryDataset
 
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.given_rationales import complete_forms, rationale_fields
 from graphxai_data.explain.functions import without_answers
 from graphxai_data.metrics import as_array
 from graphxai_data.training.checkpoint import find_model, load_checkpoint
@@ -28,10 +29,11 @@ class OtherGraphs(InMemoryDataset):  # type: ignore[misc]
 
     Every graph has `x` [n, p], of ones [n, 1] if none is given, `edge_index` [2, m], `edge_attr`
     (if given), `node_mask` [n] bool, `edge_mask` [m] bool and `graph_id` [1], its position if none
-    is given. `y` [1] is the class of a graph, if each graph has one.
+    is given. `y` [1] is the class of a graph, if each graph has one. If one of them has
+    alternatives, each has `alternative_bits` [n]; if one has a `node_weight` [n], each has to.
 
     Args:
-        given: PyG graphs with a `node_mask`, an `edge_mask` or both.
+        given: PyG graphs with a `node_mask`, an `edge_mask`, `alternatives` or a `node_weight`.
     """
 
     task = "graph"
@@ -43,6 +45,7 @@ class OtherGraphs(InMemoryDataset):  # type: ignore[misc]
             raise InputError("dataset: expected at least one graph, got none")
         fields = [_fields(graph, f"graph {i}") for i, graph in enumerate(self.given)]
         _check_alike(fields)
+        complete_forms(fields)
         labels, ids = _whole_numbers(self.given, "y"), _whole_numbers(self.given, "graph_id")
         if ids is None or not 0 <= min(ids) <= max(ids) < 2**32:  # what random draws can take
             ids = list(range(len(fields)))
@@ -114,7 +117,7 @@ def _fields(graph: Any, where: str) -> dict[str, Tensor]:
             got = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
             raise InputError(f"{where}: {key}: expected a tensor [{size}, …], got {got}")
         fields[key] = value.detach().cpu().clone()
-    return fields | _masks(graph, edge_index, nodes, where)
+    return fields | rationale_fields(graph, edge_index, nodes, where)
 
 
 def _edge_index(graph: Data, where: str) -> Tensor:
@@ -127,38 +130,6 @@ def _edge_index(graph: Data, where: str) -> Tensor:
         raise InputError(f"{where}: edge_index: expected whole numbers [2, m], got {got}")
     result: Tensor = edge_index.detach().cpu().long()
     return result
-
-
-def _masks(graph: Data, edge_index: Tensor, nodes: int, where: str) -> dict[str, Tensor]:
-    """Return both masks of a graph; one that is missing follows from the other."""
-    node_mask = _mask(graph, "node_mask", nodes, where)
-    edge_mask = _mask(graph, "edge_mask", edge_index.shape[1], where)
-    if node_mask is None and edge_mask is None:
-        raise InputError(
-            f"{where}: no ground truth; expected a node_mask [{nodes}], or an edge_mask "
-            f"[{edge_index.shape[1]}], that marks the rationale"
-        )
-    if node_mask is None:
-        node_mask = torch.zeros(nodes, dtype=torch.bool)
-        node_mask[edge_index[:, edge_mask].flatten()] = True
-    if edge_mask is None:
-        edge_mask = node_mask[edge_index].all(dim=0)
-    return {"node_mask": node_mask, "edge_mask": edge_mask}
-
-
-def _mask(graph: Data, key: str, size: int, where: str) -> Tensor | None:
-    value = getattr(graph, key, None)
-    if value is None:
-        return None
-    array = as_array(value)
-    if array.shape not in ((size,), (size, 1)):
-        raise InputError(f"{where}: {key}: expected [{size}], got {list(array.shape)}")
-    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise InputError(
-            f"{where}: {key}: expected true and false, or 1 and 0, got other values; scores are "
-            "no ground truth"
-        )
-    return torch.from_numpy(array.reshape(size).astype(bool))
 
 
 def _check_alike(fields: list[dict[str, Tensor]]) -> None:

@@ -24,13 +24,18 @@ COLUMNS = frozenset(
         "jaccard", "auroc", "auroc_average", "precision", "auroc_pooled", "auroc_pooled_average",
         "edge_auroc_pooled", "worst_class_jaccard", "constant", "graphs", "negative_winners",
         "completeness_gap", "completeness_gap_max", "edge_share",
+        # explanation_metrics, where there are alternatives, null graphs or weights
+        "jaccard_union", "auroc_union", "null_outliers", "null_outliers_both", "null_graphs",
+        "spearman", "auroc_positive", "auroc_negative", "top_positive", "top_negative",
+        "sign_accuracy", "rmse_scaled", "unranked_graphs",
         # times_of
         "ms_per_graph", "ms_per_graph_batched", "ms_forward_batched", "timed_on", "timed_threads",
         # fidelity, sparsity_curves and retrained_accuracy
         "fidelity_plus", "fidelity_minus", "fidelity_plus_probability",
         "fidelity_minus_probability", "characterisation", "retrained_accuracy", "curves",
         # compare and summarise
-        "model", "explainer", "seed", "plugin", "accuracy", "f1", "seeds", "paper", "metrics",
+        "model", "explainer", "seed", "plugin", "accuracy", "f1", "mae", "rmse", "r2",
+        "seeds", "paper", "metrics",
     )
 )  # fmt: skip
 METRICS = Group("graphxai_data.metrics", "metric", COLUMNS)
@@ -38,7 +43,7 @@ METRICS = Group("graphxai_data.metrics", "metric", COLUMNS)
 
 @dataclass(frozen=True)
 class Metric:
-    """A column: the mean over graphs of a function of scores [n] and rationale [n] bool."""
+    """A column: the mean over ranked graphs of a function of scores [n] and rationale [n] bool."""
 
     name: str
     function: MetricFunction
@@ -50,12 +55,14 @@ class Metric:
         return self.origin.words if self.origin else ""
 
     def mean(self, explainer: str, scores: Scores, truth: Truth) -> float:
-        """Return the mean over all graphs; an error names the graph that has no finite value."""
+        """Return the mean over ranked graphs; an error names the graph without a finite value."""
         with blamed(self.origin):
             return float(np.mean([*self._values(explainer, scores, truth)]))
 
     def _values(self, explainer: str, scores: Scores, truth: Truth) -> Iterable[float]:
         for i, (first, last) in enumerate(pairwise(truth.node_ptr)):
+            if not truth.rationales.ranked[i]:  # a metric may divide by the size of the rationale
+                continue
             where = f"scores of '{explainer}', graph {i}"
             # Copies: a function that changes its arguments must not change the next column.
             nodes, mask = scores.nodes[first:last].copy(), truth.node_mask[first:last].copy()

@@ -92,6 +92,7 @@ class Study:
         self.dataset, self.options = dataset, options
         self.part = select_split(dataset, options.split)
         self.truth = Truth.of(self.part)
+        self.truth.rationales.check()
         self.metrics = select_metrics(options.metrics)
         self._floors: dict[str, Scores] = {}
 
@@ -124,10 +125,16 @@ class Study:
                 row = self._asked_for(saved.row(variant))
                 if "curves" in row:
                     curves[f"{task.model}/{variant.name}/{task.seed}"] = row.pop("curves")
-                keys = ("accuracy", "f1") if variant.kind != "none" else ()
+                keys = self._predictive if variant.kind != "none" else ()
                 predictive = {key: card.scores.get(split, {}).get(key) for key in keys}
                 rows.append(_identity(task.model, variant, task.seed) | predictive | row)
         return Measurement(rows, curves, device.type)
+
+    @cached_property
+    def _predictive(self) -> tuple[str, ...]:
+        """The scores of a model's predictions that its rows have."""
+        is_number = self.dataset.manifest.load_recipe().schema.label == "number"
+        return ("mae", "rmse", "r2") if is_number else ("accuracy", "f1")
 
     def measure_without_model(self, variants: Iterable[Variant], seed: int) -> list[Row]:
         """Return the rows of explainers that look at no model; they are quick and never saved."""

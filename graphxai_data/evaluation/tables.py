@@ -1,7 +1,7 @@
 """A comparison of explainers as rows of text, next to the paper's figures."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from graphxai_data.evaluation.comparison import Comparison
@@ -10,37 +10,71 @@ from graphxai_data.metrics import plus_minus
 
 KNOWS_LABELS = "* knows the labels of training graphs, and of the graph that it scores"
 _KNOWING = {variant.name for variant in FLOORS if variant.knows_labels}
-HEADERS = (
-    "explainer", "model", "Jaccard@k", "paper", "AUROC", "paper", "worst class J", "ms/graph",
-    "paper", "batched", "accuracy", "F1",
-)  # fmt: skip
 FAITHFULNESS_HEADERS = (
     "explainer", "model", "fidelity+", "fidelity-", "characterisation", "accuracy retrained",
 )  # fmt: skip
+# Columns that only some datasets have; the others of such rows are in the JSON and the CSV.
+_OF_UNIONS = {"jaccard_union": "J (union)", "auroc_union": "AUROC (union)"}
+_OF_NULL_GRAPHS = {"null_outliers": "null outliers"}
+_OF_WEIGHTS = {
+    "spearman": "Spearman", "auroc_positive": "AUROC +", "auroc_negative": "AUROC -",
+    "sign_accuracy": "signs", "rmse_scaled": "RMSE scaled",
+}  # fmt: skip
+_OF_CLASSES = {"accuracy": "accuracy", "f1": "F1"}
+_OF_NUMBERS = {"mae": "MAE", "rmse": "RMSE", "r2": "R²"}
+
+Cell = Callable[[dict[str, Any]], str]
 
 
 def headers(comparison: Comparison) -> tuple[str, ...]:
     """Return the headers of `table_rows`: the last ones are metrics of plug-ins."""
-    return (*HEADERS, *comparison.metrics)
+    return tuple(header for header, _ in _columns(comparison))
 
 
 def table_rows(comparison: Comparison) -> list[list[str]]:
     """Return a row per explainer and model: mean ± standard deviation over seeds."""
+    columns = _columns(comparison)
+    return [[cell(row) for _, cell in columns] for row in comparison.summary()]
+
+
+def _columns(comparison: Comparison) -> list[tuple[str, Cell]]:
+    """Return headers and cells of the columns that a comparison has."""
+    measured = {key for row in comparison.rows for key in row}
+    has_classes = "worst_class_jaccard" in measured  # otherwise labels are numbers
+    worst = {"worst_class_jaccard": "worst class J"}
     return [
-        [
-            *explanation_cells(row),
-            number(row["paper"].get("ms_per_graph")),
-            number(row.get("ms_per_graph_batched")),
-            with_deviation(row, "accuracy"),
-            with_deviation(row, "f1"),
-            *(with_deviation(row, metric) for metric in comparison.metrics),
-        ]
-        for row in comparison.summary()
+        ("explainer", explainer_cell),
+        ("model", lambda row: str(row["model"])),
+        ("Jaccard@k", _mean_of("jaccard")),
+        ("paper", _paper("jaccard")),
+        ("AUROC", _mean_of("auroc")),
+        ("paper", _paper("auroc")),
+        *(
+            (header, _mean_of(key))
+            for key, header in (worst | _OF_UNIONS | _OF_NULL_GRAPHS | _OF_WEIGHTS).items()
+            if key in measured
+        ),
+        ("ms/graph", lambda row: number(row.get("ms_per_graph"))),
+        ("paper", _paper("ms_per_graph")),
+        ("batched", lambda row: number(row.get("ms_per_graph_batched"))),
+        *(
+            (header, _mean_of(key))
+            for key, header in (_OF_CLASSES if has_classes else _OF_NUMBERS).items()
+        ),
+        *((metric, _mean_of(metric)) for metric in comparison.metrics),
     ]
 
 
+def _mean_of(key: str) -> Cell:
+    return lambda row: with_deviation(row, key)
+
+
+def _paper(key: str) -> Cell:
+    return lambda row: number(row["paper"].get(key))
+
+
 def explanation_cells(row: dict[str, Any]) -> list[str]:
-    """Return the first cells of such a row, up to the milliseconds per graph."""
+    """Return the cells of a row on pages: up to the milliseconds per graph."""
     return [
         explainer_cell(row),
         row["model"],
@@ -68,8 +102,11 @@ def floor_lines(comparison: Comparison, definitions: Collection[str]) -> list[st
     others = {"oracle", *definitions}
     lines = []
     if floors := [row for row in rows if row["explainer"] not in others]:
-        best = max(floors, key=lambda row: float(row["jaccard"]))
-        lines.append(f"best floor: {best['explainer']}, Jaccard@k {best['jaccard']:.3f}")
+        key, title = ("jaccard", "Jaccard@k")
+        if any(math.isfinite(row.get("spearman", math.nan)) for row in floors):
+            key, title = ("spearman", "Spearman")
+        best = max(floors, key=lambda row: float(row[key]))
+        lines.append(f"best floor: {best['explainer']}, {title} {best[key]:.3f}")
     if shown := [row["explainer"] for row in rows if row["explainer"] in definitions]:
         lines.append(f"the definition of the rationale itself, no floor: {', '.join(shown)}")
     if any(row["explainer"] in _KNOWING for row in rows):

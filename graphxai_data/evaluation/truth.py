@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ from graphxai_data.evaluation.parts import Part
 from graphxai_data.explain.functions import without_answers
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import Bools, Floats, Ints
+from graphxai_data.scoring import Rationales
+
+# Fields of graphs whose rationales have alternatives or signed weights.
+FORMS = ("alternative_bits", "node_weight")
 
 
 @dataclass(frozen=True)
@@ -20,16 +25,18 @@ class Truth:
 
     part: Part
     graph_id: Ints  # [g] numbers of the graphs in the dataset
-    label: Ints  # [g]
+    label: Ints | Floats  # [g] classes, or numbers
     node_ptr: Ints  # [g+1] where the nodes of each graph begin and end
     edge_ptr: Ints  # [g+1]
     node_mask: Bools  # [N] nodes of the rationales
     edge_mask: Bools  # [M]
+    alternative_bits: Ints | None = None  # [N] bit j of the nodes of alternative j
+    node_weight: Floats | None = None  # [N] signed contributions
 
     @classmethod
     def of(cls, part: Part) -> "Truth":
         """Return the truth about all graphs of a dataset or of a part of it."""
-        keys = ("x", "edge_index", "y", "node_mask", "edge_mask", "graph_id")
+        keys = ("x", "edge_index", "y", "node_mask", "edge_mask", "graph_id", *FORMS)
         whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
         edges = np.bincount(whole.batch[whole.edge_index[0]].numpy(), minlength=len(part))
         return cls(
@@ -40,7 +47,14 @@ class Truth:
             pointers(edges),
             whole.node_mask.numpy(),
             whole.edge_mask.numpy(),
+            whole.alternative_bits.numpy() if "alternative_bits" in whole else None,
+            whole.node_weight.double().numpy() if "node_weight" in whole else None,
         )
+
+    @cached_property
+    def rationales(self) -> Rationales:
+        """The rationales as scores are measured against them."""
+        return Rationales(self.node_ptr, self.node_mask, self.alternative_bits, self.node_weight)
 
     def shown(self, as_given: bool = True) -> Iterator[Any]:
         """Yield a copy of every graph without its rationale, as functions may see it.

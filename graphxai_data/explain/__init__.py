@@ -128,6 +128,14 @@ def _check_options(name: str, function: Callable[..., Any] | None, options: dict
 
 
 def _ground_truth(data: Any) -> Tensor:
+    """Return the weights [n], or the rationale [n], its first alternative above the others."""
+    weight, bits = (getattr(data, key, None) for key in ("node_weight", "alternative_bits"))
+    if weight is not None:
+        return torch.as_tensor(weight, dtype=torch.float32)
+    if bits is not None:
+        # The top k are then one alternative, not nodes of several.
+        first = torch.frexp((bits & -bits).double())[1]  # number of the first alternative, plus 1
+        return torch.where(bits != 0, (65 - first) / 64, 0.0)
     mask = getattr(data, "node_mask", None)
     if mask is None:
         raise InputError("'oracle' is the ground truth; these graphs have no node_mask")

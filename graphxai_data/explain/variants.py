@@ -21,8 +21,8 @@ from graphxai_data.nn.gin import DeepSets
 from graphxai_data.nn.gsat import GSAT
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings.colour_rules import ROWS
-from graphxai_data.rings.floors import own_rules
 from graphxai_data.rings.rules import GENERAL
+from graphxai_data.rings.scored_rules import own_rules
 
 # Models that an explainer is for: "any" for plug-ins, "none" if it looks at no model.
 Kind = Literal["bcos", "relu", "gsat", "any", "none"]

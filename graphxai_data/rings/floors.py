@@ -5,48 +5,45 @@ explainer that is not above the best floor may have read the data, not the model
 """
 
 import json
-import re
-from collections.abc import Container, Iterator
+import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.errors import DamagedError, InputError
 from graphxai_data.files.disk import write_atomically
-from graphxai_data.files.plugins import Origin, blamed
 from graphxai_data.files.toml import parse_table
-from graphxai_data.generators.base import Rule
-from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import FLOORS_NAME, Manifest
-from graphxai_data.metrics import (
-    Floats,
-    Ints,
-    auroc_per_graph,
-    checked_scores,
-    constant_graphs,
-    jaccard_per_graph,
-)
-from graphxai_data.recipe import Recipe
-from graphxai_data.rings.colour_rules import ROWS, Training
+from graphxai_data.metrics import Floats, Ints, jaccard_per_graph
 from graphxai_data.rings.known import KnownGraphs, read_split
-from graphxai_data.rings.rules import GENERAL, MAX_NODES, OF_DISTANCES, random_scores
+from graphxai_data.rings.scored_rules import ScoredRule, scored_rules
+from graphxai_data.scoring import mean
+
+_CONSTANT = "the same for all nodes of every graph"
+_NOTHING_TO_RANK = "no graph has nodes inside and outside its rationale; build more graphs"
+
+By = Literal["jaccard", "spearman", "pair_mean"]
 
 
 @dataclass(frozen=True)
 class Floor:
-    """How well one rule finds the rationale, in the mean over test graphs.
+    """How well one rule finds the rationale, in the mean over test graphs that have one.
 
     Attributes:
-        jaccard: Jaccard@k.
+        jaccard: Jaccard@k; where there are alternatives, against the best of them.
         auroc: strict, as in the paper; `auroc_average` counts ties half.
         what: what the rule does.
         labels: it knows the labels of training graphs, and of the graph that it scores.
         definition: it repeats how the dataset defines its rationale.
         pair_mean: for pairs, the mean of Jaccard@k on A and on B; None for rules that know labels
             if these say which cause counts: they rank the graphs of the other half differently.
+        jaccard_union: Jaccard@k against the union of alternatives, where there are any.
+        auroc_union: strict AUROC against this union.
+        spearman: rank correlation with weights, where nodes have weights.
+        null_outliers: share of null graphs in which the top score stands out, where there are any.
     """
 
     jaccard: float
@@ -56,6 +53,10 @@ class Floor:
     labels: bool = False
     definition: bool = False
     pair_mean: float | None = None
+    jaccard_union: float | None = None
+    auroc_union: float | None = None
+    spearman: float | None = None
+    null_outliers: float | None = None
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,15 @@ class Floors:
     Attributes:
         rows: the floors by the name of their rule.
         split: whose graphs were scored: "test", or another one where there are no test graphs.
-        best: the rule with the highest Jaccard@k that is not the definition itself.
+        best: the rule with the highest Jaccard@k that is not the definition itself; empty if there
+            are no rows, since no graph of a small build can be ranked.
         best_without_labels: the best of those that know no labels.
-        by: what decides which is best: "jaccard", or "pair_mean" where the rationale is both causes
-            of a pair, of which a model goes by one.
-        graphs: number of test graphs; `training_graphs` those that colours were counted in.
+        by: what decides which is best: "jaccard"; "spearman" where nodes have weights; "pair_mean"
+            where the rationale is both causes of a pair, of which a model goes by one.
+        graphs: number of graphs in which the rationale was ranked; `training_graphs` those that
+            colours were counted in.
+        null_graphs: graphs with a null rationale, which are not ranked.
+        unranked_graphs: graphs without positive weights, or with no others.
         bound: for pairs, what no rule that looks neither at model nor labels can exceed in
             `pair_mean`.
         left_out: rules that were not measured, and why.
@@ -81,10 +86,12 @@ class Floors:
     graphs: int
     training_graphs: int
     split: str = "test"
-    by: Literal["jaccard", "pair_mean"] = "jaccard"
+    by: By = "jaccard"
     bound: float | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     content_sha256: str = ""
+    null_graphs: int | None = None
+    unranked_graphs: int | None = None
 
     def value(self, name: str) -> float:
         """Return what a rule is ranked by."""
@@ -93,6 +100,8 @@ class Floors:
     @property
     def strongest(self) -> list[str]:
         """The best rules with and without labels, random, and the definition, if it is a rule."""
+        if not self.rows:
+            return []
         knowing = [name for name in self.rows if self.rows[name].labels]
         best = max(knowing, key=self.value, default=self.best)
         names = dict.fromkeys((self.best_without_labels, best, "random"))
@@ -119,7 +128,7 @@ class Floors:
             return None
         try:
             floors = parse_table(cls, json.loads(path.read_text(encoding="utf-8")), str(path))
-            for name in (floors.best, floors.best_without_labels):
+            for name in (floors.best, floors.best_without_labels) if floors.rows else ():
                 floors.rows[name]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedError(
@@ -128,52 +137,49 @@ class Floors:
         return floors
 
 
-class ScoredRule(NamedTuple):
-    """A rule with its scores [N], or with the reason why it has none; fields as in `Floor`."""
-
-    name: str
-    what: str
-    scores: Floats | None
-    labels: bool = False
-    definition: bool = False
-    why: str = ""
-
-    def says_something(self, ptr: Ints) -> bool:
-        """Return whether there are scores that are not the same for all nodes of every graph."""
-        return self.scores is not None and not constant_graphs(self.scores, ptr).all()
-
-
 def measure_floors(folder: Path, manifest: Manifest) -> Floors:
     """Measure all rules on the test graphs of a build, whose manifest need not be on disk yet."""
     require_rationale(manifest)
     recipe = manifest.load_recipe()
-    split = next(s for s in ("test", "valid", "train") if manifest.statistics["splits"][s])
-    test = read_split(folder, manifest, split)
+    split, test = _ranked_split(folder, manifest)
     training = read_split(folder, manifest, "train")
+    rationales = test.rationales
+    can_rank = bool(rationales.ranked.any())
     rows: dict[str, Floor] = {}
     left_out: dict[str, str] = {}
     # On a busy machine, BLAS threads that wait for each other take twenty times as long.
     with threadpool_limits(1, "blas"):
         for scored in scored_rules(test, recipe, training):
-            if scored.scores is not None and scored.says_something(test.graphs.node_ptr):
+            if can_rank and scored.scores is not None and scored.says_something(test):
                 rows[scored.name] = _measured(scored, scored.scores, test)
             else:
-                constant = "the same for all nodes of every graph"
-                left_out[scored.name] = scored.why or constant
+                reason = _CONSTANT if can_rank else _NOTHING_TO_RANK
+                left_out[scored.name] = scored.why or reason
     bound: float | None = None
-    by: Literal["jaccard", "pair_mean"] = "jaccard"
+    by: By = "spearman" if any(row.spearman is not None for row in rows.values()) else "jaccard"
     if test.cause is not None:
         bound = pair_bound(test.cause, test.graphs.node_ptr)
         by = "jaccard" if test.labels_tell else "pair_mean"
+    unranked = ~rationales.ranked & ~rationales.null
     floors = Floors(
-        rows, "", "", len(test), len(training), split, by, bound, left_out,
-        manifest.content_sha256,
+        rows, "", "", int(rationales.ranked.sum()), len(training), split, by, bound, left_out,
+        manifest.content_sha256, int(rationales.null.sum()) or None, int(unranked.sum()) or None,
     )  # fmt: skip
     names = [name for name, row in rows.items() if not row.definition]
     blind = [name for name in names if not rows[name].labels]
-    return replace(
-        floors, best=max(names, key=floors.value), best_without_labels=max(blind, key=floors.value)
-    )
+    best, without = (max(among, key=floors.value, default="") for among in (names, blind))
+    return replace(floors, best=best, best_without_labels=without)
+
+
+def _ranked_split(folder: Path, manifest: Manifest) -> tuple[str, KnownGraphs]:
+    """Return the first split with graphs that can be ranked; the first with graphs if none has."""
+    read = []
+    for split in ("test", "valid", "train"):
+        if manifest.statistics["splits"][split]:
+            read.append((split, read_split(folder, manifest, split)))
+            if read[-1][1].rationales.ranked.any():
+                return read[-1]
+    return read[0]
 
 
 def require_rationale(manifest: Manifest) -> None:
@@ -182,97 +188,6 @@ def require_rationale(manifest: Manifest) -> None:
         raise InputError(
             f"'{manifest.dataset}' has no rationale: there is nothing that a rule could find; "
             "floors are for datasets with a rationale"
-        )
-
-
-def scored_rules(
-    known: KnownGraphs,
-    recipe: Recipe | None,
-    training: KnownGraphs | None,
-    names: Container[str] | None = None,
-) -> Iterator[ScoredRule]:
-    """Yield rules with their scores of some graphs: general ones, the dataset's, of colours.
-
-    Without training graphs, rules of colours are left out. `names` are the rules that are needed;
-    all if None.
-    """
-    graphs = _read_only(known.graphs)
-    if names is None or "random" in names:
-        yield ScoredRule("random", "uniform draws", random_scores(known.ids, graphs.sizes))
-    known_scores: dict[str, Floats] = {}
-    rules = (*GENERAL, *own_rules(recipe))
-    for rule in (rule for rule in rules if names is None or rule.name in names):
-        scored = ScoredRule(rule.name, rule.what, None, definition=rule.is_definition)
-        if rule.name in OF_DISTANCES and graphs.sizes.max(initial=0) > MAX_NODES:
-            yield scored._replace(why=f"a graph has more than {MAX_NODES} nodes")
-        else:
-            plugin = recipe.plugin if recipe and rule not in GENERAL else None
-            if rule in GENERAL and (opposite := rule.name.removeprefix("low-")) in known_scores:
-                # A low closeness takes as long as a high one.
-                yield scored._replace(scores=-known_scores[opposite])
-            else:
-                known_scores[rule.name] = _scores_of(rule, graphs, plugin)
-                yield scored._replace(scores=known_scores[rule.name])
-    rows = tuple(row for row in ROWS if names is None or row.name in names)
-    if training is None or recipe is None or not rows:
-        return
-    try:
-        counted = Training.of(training.graphs, training.label, recipe.schema.num_classes)
-    except InputError as error:
-        for row in rows:
-            yield ScoredRule(row.name, row.what, None, row.knows_labels, why=str(error))
-        return
-    for row, scores in counted.scores(graphs, known.label, rows):
-        why = "" if scores is not None else f"a graph has more than {MAX_NODES} nodes"
-        yield ScoredRule(row.name, row.what, scores, row.knows_labels, why=why)
-
-
-def _read_only(graphs: Graphs) -> Graphs:
-    """Return the same graphs in arrays that a rule cannot change."""
-    arrays = [graphs.x, graphs.edges, graphs.edge_attr, graphs.node_ptr]
-    views = [None if array is None else array.view() for array in arrays]
-    for view in views:
-        if view is not None:
-            view.flags.writeable = False
-    return Graphs(*views)  # type: ignore[arg-type]
-
-
-def _scores_of(rule: Rule, graphs: Graphs, plugin: Origin | None) -> Floats:
-    with blamed(plugin):
-        try:
-            return checked_scores(rule.score(graphs), graphs.node_ptr, f"rule '{rule.name}'")
-        except InputError as error:  # the error of who wrote the rule
-            raise CheckFailedError(str(error)) from error
-
-
-def own_rules(recipe: Recipe | None) -> tuple[Rule, ...]:
-    """Return the rules of a recipe's generator, after checking that their names are free."""
-    if recipe is None:
-        return ()
-    with blamed(recipe.plugin):
-        rules: Any = recipe.generator_object.rules()
-        if not isinstance(rules, tuple) or not all(isinstance(rule, Rule) for rule in rules):
-            raise CheckFailedError("rules: expected a tuple of Rule objects, got something else")
-        taken = {rule.name for rule in GENERAL} | {row.name for row in ROWS}
-        taken |= {"random", "oracle", "all", "floors"}
-        for rule in rules:
-            _check_words(rule)
-            if rule.name in taken:
-                raise CheckFailedError(f"rules: the name '{rule.name}' is taken; choose another")
-            taken.add(rule.name)
-    own: tuple[Rule, ...] = rules
-    return own
-
-
-def _check_words(rule: Any) -> None:
-    """Raise a `CheckFailedError` unless name and description of a rule fit into tables."""
-    if not isinstance(rule.name, str) or not re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", rule.name):
-        raise CheckFailedError(
-            f"rules: expected a name of a-z, 0-9 and '-', such as 'low-degree', got {rule.name!r}"
-        )
-    if not isinstance(rule.what, str) or not rule.what.isprintable() or "|" in rule.what:
-        raise CheckFailedError(
-            f"rules: '{rule.name}': expected one line of text as what, got {rule.what!r}"
         )
 
 
@@ -287,21 +202,27 @@ def pair_bound(cause: Any, ptr: Ints) -> float:
 
 
 def _measured(scored: ScoredRule, scores: Floats, known: KnownGraphs) -> Floor:
-    ptr, mask = known.graphs.node_ptr, known.mask
+    rationales, ptr = known.rationales, known.graphs.node_ptr
     pair_mean = None
     if known.cause is not None and not (scored.labels and known.labels_tell):
         both = [jaccard_per_graph(scores, known.cause == c, ptr) for c in (1, 2)]
-        pair_mean = _mean(np.stack(both))
+        pair_mean = mean(np.stack(both))
+    columns: dict[str, float | None] = {
+        **rationales.union_columns(scores),
+        "spearman": rationales.spearman(scores),
+        "null_outliers": rationales.null_columns(scores).get("null_outliers"),
+        "pair_mean": pair_mean,
+    }
     return Floor(
-        _mean(jaccard_per_graph(scores, mask, ptr)),
-        _mean(auroc_per_graph(scores, mask, ptr)),
-        _mean(auroc_per_graph(scores, mask, ptr, "average")),
+        _rounded(mean(rationales.jaccard(scores))),
+        _rounded(mean(rationales.auroc(scores))),
+        _rounded(mean(rationales.auroc(scores, "average"))),
         scored.what,
         scored.labels,
         scored.definition,
-        pair_mean,
+        **{k: _rounded(v) for k, v in columns.items() if v is not None and math.isfinite(v)},
     )
 
 
-def _mean(values: Floats) -> float:
-    return round(float(values.mean()), 6)
+def _rounded(value: float) -> float:
+    return round(value, 6)

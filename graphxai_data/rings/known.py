@@ -1,6 +1,7 @@
 """Graphs of one split of a build with what is known about them, read for floors of explanations."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
+from graphxai_data.metrics import Floats
+from graphxai_data.scoring import Rationales
 
 # Limits of graphs per split, and of their nodes and edges together: enough for three digits, and
 # memory stays flat.
@@ -21,19 +24,34 @@ MAX_PARTS = 1_500_000
 
 @dataclass(frozen=True)
 class KnownGraphs:
-    """Graphs with their numbers [g], classes [g] and rationale [N]; `cause` [N] of pairs, or None.
+    """Graphs with what is known about them; one-hot features are class ids [N], dense ones [N, p].
 
-    One-hot features are class ids [N], dense ones [N, p].
+    Attributes:
+        graphs: the graphs.
+        ids: [g] their numbers.
+        label: [g] their classes, or numbers.
+        mask: [N] their rationales.
+        cause: [N] of pairs, or None.
+        alternative_bits: [N] bit j of the nodes of alternative j, or None.
+        node_weight: [N] signed contributions, or None.
     """
 
     graphs: Graphs
     ids: Ints
-    label: Ints
+    label: Ints | Floats
     mask: npt.NDArray[np.bool_]
     cause: npt.NDArray[np.uint8] | None = None
+    alternative_bits: Ints | None = None
+    node_weight: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.label)
+
+    @cached_property
+    def rationales(self) -> Rationales:
+        """The rationales as scores are measured against them."""
+        ptr, bits = self.graphs.node_ptr, self.alternative_bits
+        return Rationales(ptr, self.mask, bits, self.node_weight)
 
     @property
     def labels_tell(self) -> bool:
@@ -57,13 +75,17 @@ def read_split(folder: Path, manifest: Manifest, split: str) -> KnownGraphs:
         ptr = columns["node_ptr"].astype(np.int64)
         graphs = Graphs(columns["x"], global_edges(columns), columns.get("edge_attr"), ptr)
         nodes = graphs.nodes_of(members)
+        bits, weight = columns.get("alternative_bits"), columns.get("node_weight")
+        label = columns["y"][members]
         pieces.append(
             KnownGraphs(
                 graphs.take(members),
                 columns["graph_id"][members].astype(np.int64),
-                columns["y"][members].astype(np.int64),
+                label.astype(np.float64 if label.dtype.kind == "f" else np.int64),
                 columns["node_mask"][nodes].astype(bool),
                 columns["cause"][nodes] if "cause" in columns else None,
+                None if bits is None else bits[nodes].astype(np.int64),
+                None if weight is None else weight[nodes].astype(np.float64),
             )
         )
     return _joined(pieces)
@@ -83,7 +105,10 @@ def _joined(pieces: list[KnownGraphs]) -> KnownGraphs:
         np.concatenate([piece.ids for piece in pieces]),
         np.concatenate([piece.label for piece in pieces]),
         np.concatenate([piece.mask for piece in pieces]),
-        _optional([piece.cause for piece in pieces]),
+        *(
+            _optional([getattr(piece, name) for piece in pieces])
+            for name in ("cause", "alternative_bits", "node_weight")
+        ),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import graphxai_data
 from graphxai_data import BA2Motif
@@ -21,6 +23,7 @@ from graphxai_data.graphs.meaning import ATTRIBUTES, MAX_NAMES, Meaning, Value
 from graphxai_data.graphs.summary import Summary
 from graphxai_data.manifest import Manifest, ShardEntry, SourceRecord
 from graphxai_data.recipe import EXPECTABLE, Recipe, Rings
+from graphxai_data.rings.floors import Floor, Floors
 from graphxai_data.rings.modes import MODES
 from graphxai_data.rings.verdict import Measurement
 from tests.conftest import CHECKOUT
@@ -143,6 +146,26 @@ def test_every_column_and_row_of_an_evaluation_is_defined(built_root: Path) -> N
     assert set(row_names(section("metrics.md", "The rows"))) == {
         v.name for v in select_variants("all")
     }
+
+
+def test_every_column_of_alternatives_null_graphs_and_weights_is_defined() -> None:
+    mask = torch.tensor([True, False, False, False])
+    edge_index, null = torch.tensor([[0, 1], [1, 0]]), torch.zeros(4)
+    explained = Data(torch.eye(4), edge_index, alternatives=mask[None])
+    weighted = Data(torch.eye(4), edge_index, node_weight=mask.float() - 0.5)
+    defined = first_cells(section("metrics.md", "Against the ground truth"))
+    columns: set[str] = set()
+    for graphs in ([explained, Data(torch.eye(4), edge_index, node_mask=null)], [weighted]):
+        columns |= set(evaluate(graphs, ["oracle"]).columns)
+    assert {"jaccard_union", "null_outliers", "spearman"} <= columns
+    assert columns == defined
+
+
+def test_every_key_of_floors_is_in_the_reference() -> None:
+    text = section("floors.md", "floors.json")
+    assert first_cells(text) == {field.name for field in dataclasses.fields(Floors)}
+    for field in dataclasses.fields(Floor):
+        assert f"`{field.name}`" in text
 
 
 def row_names(text: str) -> Iterable[str]:

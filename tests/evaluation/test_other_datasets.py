@@ -1,3 +1,4 @@
+import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,14 +26,17 @@ from graphxai_data import (
     explain,
     jaccard_at_k,
     node_auroc,
+    register,
 )
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.comparison import compare
 from graphxai_data.evaluation.other_datasets import OtherGraphs
 from graphxai_data.evaluation.truth import Truth
 from graphxai_data.explain.files import ScoreFile
+from graphxai_data.generators import PLUGINS
 from graphxai_data.nn import GIN, GSAT, BcosGIN
 from graphxai_data.nn.random import seeded
+from tests.generators.toy_rationales import ToyRationales, toy_recipe
 
 
 @contextmanager
@@ -232,7 +236,42 @@ def test_features_may_be_whole_numbers_and_edges_an_edge_index() -> None:
             "^graph 1: node_mask: expected true and false, or 1 and 0, got other values",
         ),
         ([path_graph(node_mask=torch.ones(4))], "mask: 4 of the 4 in graph 0; .* nothing to rank"),
-        ([path_graph(node_mask=torch.zeros(4))], "mask: 0 of the 4 in graph 0"),
+        (
+            [path_graph(node_mask=torch.zeros(4))],
+            "rationales: each of the 1 graphs is null: nothing .* nothing to rank; choose",
+        ),
+        (
+            [path_graph(node_mask=None, node_weight=torch.ones(4))],
+            "each of the 1 graphs has no positive weight, or only positive ones",
+        ),
+        (
+            [path_graph(node_mask=None, node_weight=[1.0, 2.0])],
+            r"^graph 0: node_weight: expected \[4\], got \[2\]",
+        ),
+        (
+            [path_graph(node_mask=None, node_weight=torch.full((4,), math.nan))],
+            "^graph 0: node_weight: expected finite numbers",
+        ),
+        (
+            [path_graph(node_weight=torch.tensor([-1.0, 1.0, 1.0, 1.0]))],
+            "^graph 0: node_mask: expected the nodes with a positive node_weight, got other nodes",
+        ),
+        (
+            [path_graph(node_mask=None, node_weight=torch.arange(4.0)), path_graph()],
+            "^graph 1: expected a node_weight, as graph 0 has; give weights to all graphs or",
+        ),
+        (
+            [path_graph(node_mask=None, alternatives=torch.ones(2, 3))],
+            r"^graph 0: alternatives: expected true or false for each of 4 nodes, .* \[2, 3\]",
+        ),
+        (
+            [path_graph(alternatives=torch.eye(4)[:3].bool())],
+            "^graph 0: node_mask: expected the nodes of all alternatives, got other nodes",
+        ),
+        (
+            [path_graph(node_mask=None, alternative_bits=torch.ones(4))],
+            r"^graph 0: alternative_bits: expected whole numbers from 0 \[4\], got float",
+        ),
         ([path_graph(edge_index=None)], r"edge_index: expected whole numbers \[2, m\], got none"),
         ([path_graph(edge_index=torch.ones(3, 2).long())], r"\[2, m\], got \[3, 2\]"),
         ([path_graph(edge_index=torch.ones(2, 6))], "edge_index: expected whole numbers"),
@@ -329,3 +368,47 @@ def test_results_in_pygs_own_form_are_accepted(houses: ExplainerDataset) -> None
     )
     assert list(edges.index) == ["edges-mean", "edges-max", "edges-sum"]
     assert edges.auroc.nunique() == 3
+
+
+def test_null_graphs_of_others_are_scored_apart() -> None:
+    null = path_graph(node_mask=torch.zeros(4))
+    scores = [0.0, 0.0, 1.0, 2.0, 0.0, 0.0, 0.0, 1.0]
+    table = evaluate([path_graph(), null], {"mine": scores})
+    alone = evaluate([path_graph()], {"mine": scores[:4]})
+    for column in alone:
+        assert table[column].equals(alone[column])
+    assert table.loc["mine", ["graphs", "null_graphs", "null_outliers"]].tolist() == [1, 1, 1]
+
+
+def test_alternatives_of_others_are_given_as_masks() -> None:
+    several = path_graph(node_mask=None, alternatives=[[1, 1, 0, 0], [0, 1, 1, 0]])
+    null = path_graph(node_mask=None, alternatives=torch.zeros(0, 4))
+    scores = {"mine": [0.1, 0.9, 0.8, 0.0] * 2 + [0.0] * 4}
+    row = evaluate([several, path_graph(), null], scores).loc["mine"]
+    only = evaluate([path_graph()], {"mine": scores["mine"][:4]}).loc["mine"]
+    # The second alternative is the top two; the union of both has three nodes, all of them on top.
+    assert row.jaccard == (1 + only.jaccard) / 2
+    assert row.jaccard_union == (1 + only.jaccard) / 2
+    assert (row.graphs, row.null_graphs) == (2, 1)
+    assert evaluate([several, null], ["oracle"]).loc["oracle", ["jaccard", "auroc"]].tolist() == [
+        1, 1,
+    ]  # fmt: skip
+
+
+def test_weights_of_others_are_signed_truth() -> None:
+    weighted = path_graph(node_mask=None, node_weight=torch.tensor([[2.0], [-1.0], [0.0], [0.5]]))
+    row = evaluate([weighted], {"mine": [4.0, -2.0, 0.0, 1.0]}).loc["mine"]
+    exact = ["jaccard", "spearman", "auroc_positive", "auroc_negative", "top_negative"]
+    assert row[[*exact, "sign_accuracy", "rmse_scaled"]].tolist() == [1, 1, 1, 1, 1, 1, 0]
+
+
+def test_a_list_of_our_graphs_keeps_the_form_of_its_rationales(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PLUGINS, "registered", {})
+    register("toy_rationales", ToyRationales)
+    for form in ("alternatives", "signed-classes"):
+        build(toy_recipe(form), root=tmp_path, engine="serial", rings=False)
+        test = GraphXAIDataset(tmp_path, toy_recipe(form), split="test")
+        names = ["random", "degree", "oracle"]
+        pd.testing.assert_frame_equal(evaluate(list(test), names), evaluate(test, names))

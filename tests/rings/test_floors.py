@@ -5,6 +5,7 @@ import math
 import shutil
 from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphxai_data import GraphXAIDataset, Rule, build, register, verify
+from graphxai_data import GraphXAIDataset, Rule, build, evaluate, register, verify
 from graphxai_data.errors import CheckFailedError, DamagedError, InputError
+from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.generators import PLUGINS
 from graphxai_data.generators.ba2motif import BA2MotifGenerator
 from graphxai_data.graphs.union import Graphs
@@ -24,10 +26,12 @@ from graphxai_data.metrics import jaccard_at_k
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings import rules
 from graphxai_data.rings.colour_rules import ColourRow, Training
-from graphxai_data.rings.floors import Floors, measure_floors, scored_rules
-from graphxai_data.rings.known import KnownGraphs
+from graphxai_data.rings.floors import Floors, measure_floors
+from graphxai_data.rings.known import KnownGraphs, read_split
 from graphxai_data.rings.measure import measure_shards
+from graphxai_data.rings.scored_rules import scored_rules
 from graphxai_data.rings.verdict import Measurement
+from tests.generators.toy_rationales import ToyRationales, toy_recipe
 
 RULES = {rule.name: rule.score for rule in rules.GENERAL}
 
@@ -296,3 +300,93 @@ def test_without_test_graphs_floors_say_whose_graphs_were_scored(tmp_path: Path)
 def test_manifests_of_builds_are_on_disk(motifs: Path) -> None:
     floors = measure_floors(motifs, Manifest.load(motifs))
     assert floors == Floors.load(motifs)
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PLUGINS, "registered", {})
+    register("toy_rationales", ToyRationales)
+
+
+def _toy_floors(form: str, root: Path, graphs: int = 60) -> Floors:
+    build(toy_recipe(form, graphs), root=root, engine="serial", rings=False)
+    folder = root / f"toy-{form}/seed-0"
+    assert verify(folder) == []
+    floors = Floors.load(folder)
+    assert floors is not None
+    return floors
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("form", ["single", "alternatives", "signed", "signed-classes"])
+def test_floors_are_the_columns_of_an_evaluation(form: str, tmp_path: Path) -> None:
+    floors = _toy_floors(form, tmp_path)
+    test = GraphXAIDataset(tmp_path, toy_recipe(form), split="test")
+    names = ["random", "low-closeness", "wl-rarity-1", "wl-log-odds-1"]
+    keys = ("jaccard", "auroc", "auroc_average", "jaccard_union", "auroc_union", "spearman",
+            "null_outliers")  # fmt: skip
+    table = evaluate(test, names)
+    for name in names:
+        row, expected = floors.rows[name], table.loc[name]
+        for key in keys:
+            assert (getattr(row, key) is None) == (key not in expected), key
+            if key in expected:
+                assert getattr(row, key) == pytest.approx(expected[key], abs=1e-6)
+        assert floors.graphs == expected.graphs
+        assert (floors.null_graphs or 0) == expected.get("null_graphs", 0)
+    signed = form.startswith("signed")
+    assert floors.by == ("spearman" if signed else "jaccard")
+    others = [floors.value(name) for name, row in floors.rows.items() if not row.definition]
+    assert floors.value(floors.best) == max(others)
+    card = (tmp_path / f"toy-{form}/seed-0/README.md").read_text()
+    assert ("| Spearman |" in card) == signed
+
+
+@pytest.mark.usefixtures("toys")
+def test_numbers_are_explained_by_what_is_common_above_their_median(tmp_path: Path) -> None:
+    floors = _toy_floors("signed", tmp_path, graphs=400)
+    # The colour of a node decides its weight, and the label is the sum of weights.
+    assert floors.best == "wl-log-odds-0"
+    assert floors.rows["wl-log-odds-0"].spearman == 1
+    folder = tmp_path / "toy-signed/seed-0"
+    training, test = (read_split(folder, Manifest.load(folder), s) for s in ("train", "test"))
+    recipe = toy_recipe("signed", 400)
+    (scored,) = scored_rules(test, recipe, training, {"wl-log-odds-0"})
+    median = float(np.median(training.label))
+    has = [
+        [
+            bool((training.graphs.x[a:b] == colour).any())
+            for a, b in pairwise(training.graphs.node_ptr)
+        ]
+        for colour in range(3)
+    ]
+    assert scored.scores is not None
+    for colour in range(3):
+        inside = sum(h for h, y in zip(has[colour], training.label, strict=True) if y > median)
+        size = int((training.label > median).sum())
+        share = size / len(training)
+        p = (inside + share) / (size + 1)
+        q = (sum(has[colour]) - inside + 1 - share) / (len(training) - size + 1)
+        odds = math.log(p / (1 - p)) - math.log(q / (1 - q))
+        np.testing.assert_allclose(scored.scores[test.graphs.x == colour], odds)
+
+
+@pytest.mark.usefixtures("toys")
+def test_test_graphs_that_are_all_null_leave_the_floors_to_the_next_split(tmp_path: Path) -> None:
+    floors = _toy_floors("single", tmp_path, graphs=3)
+    (test,) = GraphXAIDataset(tmp_path, toy_recipe("single", 3), split="test")
+    assert not test.node_mask.any()
+    assert (floors.split, floors.graphs) == ("train", 1)
+    assert floors.rows["random"].jaccard >= 0
+
+
+@pytest.mark.usefixtures("toys")
+def test_a_build_without_any_rationale_to_rank_says_so(tmp_path: Path) -> None:
+    floors = _toy_floors("single", tmp_path, graphs=1)
+    assert (floors.rows, floors.best, floors.strongest, floors.graphs) == ({}, "", [], 0)
+    assert floors.null_graphs == 1
+    assert floors.left_out["degree"].startswith("no graph has nodes inside and outside")
+    folder = tmp_path / "toy-single/seed-0"
+    assert "## Floors of explanations" not in (folder / "README.md").read_text()
+    names = floor_names(GraphXAIDataset.from_folder(folder), ["all"])
+    assert (names.measured, names.strongest) == ([], [])
