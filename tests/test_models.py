@@ -10,7 +10,7 @@ from graphxai_data import GraphXAIDataset, evaluate, load_model
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.files.shipped import shipped
 from graphxai_data.training.checkpoint import read_card
-from graphxai_data.training.train import predictive_scores
+from graphxai_data.training.scores import predictive_scores
 from tests.conftest import SharedBuilds, with_reference_build
 from tools.model_card import model_card
 
