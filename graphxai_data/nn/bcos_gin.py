@@ -68,7 +68,9 @@ class BcosGIN(GraphNetwork):
         evidence = (self(x, edge_index, edge_attr, batch) - self.logit_bias) / self.logit_scale
         scale = 1 / evidence.std()
         if numbers is not None:
-            wanted, actual = (v.square().mean().sqrt() for v in (numbers - self.logit_bias, evidence))
+            wanted, actual = (
+                v.square().mean().sqrt() for v in (numbers - self.logit_bias, evidence)
+            )
             scale = wanted / actual
         if not torch.isfinite(scale):
             raise InputError(

@@ -102,7 +102,8 @@ class Settings:
         tables = _zoo()[configuration]
         model_table, number_table = tables.get(model, {}), tables["number"]
         values = tables["all"] | model_table
-        values |= number_table if label == "number" else {}
+        if label == "number":
+            values |= number_table | number_table.get(model, {})
         values |= model_table.get(generator, {}) | dict(changes or {})
         values = {key: value for key, value in values.items() if not isinstance(value, dict)}
         training_keys = {field.name for field in fields(Training)}

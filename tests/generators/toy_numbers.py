@@ -1,6 +1,6 @@
 """A small generator whose labels are numbers: trees of coloured nodes, and what each colour adds.
 
-Tests register it: `monkeypatch.setattr(PLUGINS, "registered", {})`, then `build_numbers`.
+A `conftest.py` that imports the fixtures gives its tests the dataset `numbers`.
 """
 
 from dataclasses import dataclass
@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from graphxai_data import Feature, Generator, GraphRecord, Prover, Schema, register
 from graphxai_data.building.build import build
 from graphxai_data.datasets.in_memory import GraphXAIDataset
+from graphxai_data.generators import PLUGINS
 from graphxai_data.recipe import Recipe
 
 # What a node of each colour adds to the label: sums of these are exact in a float32.
@@ -64,9 +66,20 @@ class NumberProver(Prover):
         return [] if record.y == expected else [f"y = {record.y}, expected {expected}"]
 
 
-def build_numbers(root: Path, graphs: int = 240) -> GraphXAIDataset:
-    """Register the generator, build its dataset without RINGS, and open it."""
+@pytest.fixture(scope="session")
+def numbers_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Root with a build of the dataset, without RINGS; tests must not change it."""
+    root = tmp_path_factory.mktemp("numbers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PLUGINS, "registered", {})
+        register("numbers", Numbers)
+        build(Recipe.from_dict(RECIPE), root=root, engine="serial", rings=False)
+    return root
+
+
+@pytest.fixture
+def numbers(numbers_root: Path, monkeypatch: pytest.MonkeyPatch) -> GraphXAIDataset:
+    """The dataset, whose generator is registered while the test runs."""
+    monkeypatch.setattr(PLUGINS, "registered", {})
     register("numbers", Numbers)
-    recipe = Recipe.from_dict(RECIPE)
-    build(recipe, root=root, graphs=graphs, engine="serial", rings=False)
-    return GraphXAIDataset.from_folder(root / "numbers" / "seed-0")
+    return GraphXAIDataset.from_folder(numbers_root / "numbers" / "seed-0")
