@@ -36,7 +36,7 @@ def predictive_scores(
 def _class_scores(logits: Tensor, label: Tensor, level: str) -> Scores:
     predicted, true = logits.argmax(dim=1).cpu().numpy(), label.cpu().numpy()
     scores = {"accuracy": accuracy(predicted, true), "f1": macro_f1(predicted, true)}
-    if logits.shape[1] == 2 and len(label.unique()) == 2:
+    if logits.shape[1] == 2 and len(np.unique(true)) == 2:
         margin = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
         scores["roc_auc"] = roc_auc(margin, true)
     if level == "node":
