@@ -196,6 +196,8 @@ def variants_for(
         if variant.kind in kinds
         and (not variant.generators or (recipe and recipe.generator in variant.generators))
     ]
+    if recipe is not None and recipe.schema.label == "number":  # there are no other logits
+        variants = [variant for variant in variants if variant.options.get("row") != "contrast"]
     if not (isinstance(model, BcosGINE) and model.additive):  # edges contribute nothing
         variants = [variant for variant in variants if not variant.options.get("fold_edges")]
     # A model that sees no edges, or that cannot be told to see only some of them.
