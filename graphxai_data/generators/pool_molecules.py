@@ -31,6 +31,8 @@ from graphxai_data.seeds import Draws, rng_for
 
 # Numbers of atoms have to fit into a byte.
 MAX_HEAVY_ATOMS = 255
+# Below this, splits could not have their share of every size.
+_GRAPHS_PER_STRATUM = 20
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,11 @@ class PoolMoleculeGenerator(Generator):
     ) -> Planned:
         """Return class, scaffold and split of every molecule."""
         selection = self._selection(sources["molecules"], graphs, draws.seed)
-        # Classes are equally frequent in every size, as near as scaffolds allow, in every split.
+        # Classes are equally frequent in every size, as near as scaffolds allow, in every split;
+        # with few graphs, at least in all sizes together.
         strata = selection.atoms * self.schema().num_classes + selection.label
+        if len(np.unique(strata)) * _GRAPHS_PER_STRATUM > graphs:
+            strata = selection.label
         split = assign_splits(strata, selection.scaffold, fractions, draws)
         sizes = np.bincount(split, minlength=len(fractions))
         if (sizes[np.asarray(fractions) * graphs >= 1] == 0).any():

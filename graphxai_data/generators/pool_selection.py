@@ -22,7 +22,7 @@ from graphxai_data.seeds import Draws
 
 # Why molecules that were looked at did not become graphs.
 REPEATED = "the same molecule as another"
-UNPAIRED = "no molecule of its size is left in another class"
+UNPAIRED = "not needed: no partner of its size in another class"
 
 
 class Judgement(NamedTuple):
@@ -122,20 +122,20 @@ class _Walk(Iterator[list[Selected]]):
         for atoms in sizes:
             if selected := self._one_of_each(self._waiting[atoms]):
                 return selected
-        for i in self._order:
-            smiles = self._pool[i]
-            with rdBase.BlockLogs():
+        with rdBase.BlockLogs():
+            for i in self._order:
+                smiles = self._pool[i]
                 molecule = self._usable(smiles)
                 verdict = molecule if isinstance(molecule, str) else self._judge(molecule)
-            if isinstance(verdict, str) or isinstance(molecule, str):
-                self._reasons[str(verdict)] += 1
-                continue
-            label, truth, stratum = verdict
-            self.of_stratum[label, stratum] += 1
-            queues = self._waiting[molecule.GetNumAtoms()]
-            queues[label][stratum].append((smiles, truth))
-            if selected := self._one_of_each(queues):
-                return selected
+                if isinstance(verdict, str) or isinstance(molecule, str):
+                    self._reasons[str(verdict)] += 1
+                    continue
+                label, truth, stratum = verdict
+                self.of_stratum[label, stratum] += 1
+                queues = self._waiting[molecule.GetNumAtoms()]
+                queues[label][stratum].append((smiles, truth))
+                if selected := self._one_of_each(queues):
+                    return selected
         raise StopIteration
 
     def _one_of_each(self, queues: list[list[_Queue]]) -> list[Selected] | None:
