@@ -12,6 +12,7 @@ from rdkit.Chem.Scaffolds import MurckoScaffold
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.files.raw import Source
 from graphxai_data.files.shipped import shipped
+from graphxai_data.generators.molecule_pool import read_molecules
 from graphxai_data.generators.pool_molecules import PoolMoleculeGenerator, PoolParams
 from graphxai_data.generators.pool_selection import (
     REPEATED,
@@ -74,6 +75,7 @@ def _select(source: Source, graphs: int, seed: int = 0) -> Selection:
     generator = _generator(min_heavy_atoms=1)
     return select_molecules(
         source.path,
+        read_molecules(source.path),
         rng_for(seed, "test"),
         graphs,
         [["few"], ["many"]],
