@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from graphxai_data.files.raw import Source
 from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import BaseParams, Generator, Planned, Rejected, Sources
 from graphxai_data.generators.dihalo_molecules import BONDS, element_of, graph_of
-from graphxai_data.generators.molecule_pool import parse_simple
+from graphxai_data.generators.molecule_pool import parse_simple, read_molecules
 from graphxai_data.generators.pool_selection import Judgement, Selection, select_molecules
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, pack
@@ -31,6 +32,8 @@ from graphxai_data.seeds import Draws, rng_for
 
 # Numbers of atoms have to fit into a byte.
 MAX_HEAVY_ATOMS = 255
+# Below this, splits could not have their share of every size.
+_GRAPHS_PER_STRATUM = 20
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,9 @@ class PoolMoleculeGenerator(Generator):
         """Return the names of the strata of each class, which are equally frequent in it."""
         return [[name] for name in self.class_names()]
 
+    def check_pool(self, path: Path, pool: Sequence[str]) -> None:
+        """Raise an `InputError` if the SMILES of a pool are of no use for the dataset."""
+
     def pool_schema(self, num_classes: int, *extras: Column, **form: Any) -> Schema:
         """Return the schema of molecules; `form` says what labels and rationales are like."""
         own = (
@@ -124,8 +130,11 @@ class PoolMoleculeGenerator(Generator):
     ) -> Planned:
         """Return class, scaffold and split of every molecule."""
         selection = self._selection(sources["molecules"], graphs, draws.seed)
-        # Classes are equally frequent in every size, as near as scaffolds allow, in every split.
+        # Classes are equally frequent in every size, as near as scaffolds allow, in every split;
+        # with few graphs, at least in all sizes together.
         strata = selection.atoms * self.schema().num_classes + selection.label
+        if len(np.unique(strata)) * _GRAPHS_PER_STRATUM > graphs:
+            strata = selection.label
         split = assign_splits(strata, selection.scaffold, fractions, draws)
         sizes = np.bincount(split, minlength=len(fractions))
         if (sizes[np.asarray(fractions) * graphs >= 1] == 0).any():
@@ -179,7 +188,7 @@ class PoolMoleculeGenerator(Generator):
         return molecule
 
     def _selection(self, source: Source, graphs: int, seed: int) -> Selection:
-        return _selected(self, source, graphs, seed)
+        return selected(self, source, graphs, seed)
 
     def _draw(
         self, seed: int, smiles: str, truth: Any, index: int, label: int, group: int
@@ -220,12 +229,13 @@ class PoolMoleculeGenerator(Generator):
 
 
 @lru_cache(maxsize=2)  # a plan and the reading that follows it walk the pool once
-def _selected(
-    generator: PoolMoleculeGenerator, source: Source, graphs: int, seed: int
-) -> Selection:
+def selected(generator: PoolMoleculeGenerator, source: Source, graphs: int, seed: int) -> Selection:
     """Return the molecules of a build; the same object for the same arguments."""
+    pool = read_molecules(source.path)
+    generator.check_pool(source.path, pool)
     return select_molecules(
         source.path,
+        pool,
         rng_for(seed, f"{generator.name}/molecules"),
         graphs,
         generator.strata_of_classes(),

@@ -15,14 +15,13 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from graphxai_data.errors import InputError
-from graphxai_data.generators.molecule_pool import read_molecules
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Ints
 from graphxai_data.seeds import Draws
 
 # Why molecules that were looked at did not become graphs.
 REPEATED = "the same molecule as another"
-UNPAIRED = "no molecule of its size is left in another class"
+UNPAIRED = "not needed: no partner of its size in another class"
 
 
 class Judgement(NamedTuple):
@@ -54,6 +53,7 @@ class Selected(NamedTuple):
 
 def select_molecules(
     path: Path,
+    pool: Sequence[str],
     draws: Draws,
     graphs: int,
     strata: Sequence[Sequence[str]],
@@ -63,7 +63,8 @@ def select_molecules(
     """Return the first molecules of a pool, in random order, that fill all classes equally.
 
     Args:
-        path: of the pool.
+        path: of the pool, for errors.
+        pool: its SMILES.
         draws: decide on the order.
         graphs: how many molecules; if they are no multiple of the classes, the last classes have
             one less.
@@ -71,7 +72,7 @@ def select_molecules(
         usable: returns the molecule of a SMILES, or why it cannot be used.
         judge: returns class and truth of a molecule, or why it cannot be used.
     """
-    walk = _Walk(read_molecules(path), draws, [len(names) for names in strata], usable, judge)
+    walk = _Walk(pool, draws, [len(names) for names in strata], usable, judge)
     selected: list[Selected] = []
     while len(selected) < graphs:
         one_of_each = next(walk, None)
@@ -112,6 +113,7 @@ class _Walk(Iterator[list[Selected]]):
             lambda: [[deque() for _ in range(count)] for count in strata]
         )
         self._rounds = 0
+        self._latest: tuple[str, Chem.Mol] = ("", Chem.Mol())
         self._known: set[str] = set()  # without stereochemistry, which graphs do not have
         self._reasons: Counter[str] = Counter()
         self.of_stratum: Counter[tuple[int, int]] = Counter()
@@ -122,20 +124,21 @@ class _Walk(Iterator[list[Selected]]):
         for atoms in sizes:
             if selected := self._one_of_each(self._waiting[atoms]):
                 return selected
-        for i in self._order:
-            smiles = self._pool[i]
-            with rdBase.BlockLogs():
+        with rdBase.BlockLogs():
+            for i in self._order:
+                smiles = self._pool[i]
                 molecule = self._usable(smiles)
                 verdict = molecule if isinstance(molecule, str) else self._judge(molecule)
-            if isinstance(verdict, str) or isinstance(molecule, str):
-                self._reasons[str(verdict)] += 1
-                continue
-            label, truth, stratum = verdict
-            self.of_stratum[label, stratum] += 1
-            queues = self._waiting[molecule.GetNumAtoms()]
-            queues[label][stratum].append((smiles, truth))
-            if selected := self._one_of_each(queues):
-                return selected
+                if isinstance(verdict, str) or isinstance(molecule, str):
+                    self._reasons[str(verdict)] += 1
+                    continue
+                label, truth, stratum = verdict
+                self.of_stratum[label, stratum] += 1
+                self._latest = smiles, molecule
+                queues = self._waiting[molecule.GetNumAtoms()]
+                queues[label][stratum].append((smiles, truth))
+                if selected := self._one_of_each(queues):
+                    return selected
         raise StopIteration
 
     def _one_of_each(self, queues: list[list[_Queue]]) -> list[Selected] | None:
@@ -156,8 +159,10 @@ class _Walk(Iterator[list[Selected]]):
         """Return the first waiting molecule that is no graph yet; those before it are dropped."""
         while queue:
             smiles, truth = queue[0]
-            # Parsed again: keeping all that wait would take a gigabyte for a large pool.
-            molecule = Chem.MolFromSmiles(smiles)
+            molecule = self._latest[1]
+            if smiles != self._latest[0]:
+                # Parsed again: keeping all that wait would take a gigabyte for a large pool.
+                molecule = Chem.MolFromSmiles(smiles)
             flat = str(Chem.MolToSmiles(molecule, isomericSmiles=False))
             if flat not in self._known:
                 return Selected(smiles, truth, flat, scaffold_of(molecule))

@@ -15,8 +15,7 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from graphxai_data.errors import InputError
-from graphxai_data.generators.base import Planned, Prover, Rule, Sources
-from graphxai_data.generators.molecule_pool import read_molecules
+from graphxai_data.generators.base import Prover, Rule, Sources
 from graphxai_data.generators.pool_molecules import PoolMoleculeGenerator, PoolParams
 from graphxai_data.generators.pool_selection import Judgement
 from graphxai_data.generators.smarts_pattern import Pattern, parse_smarts
@@ -30,7 +29,6 @@ from graphxai_data.generators.smarts_rule import (
 from graphxai_data.generators.smarts_rules import smarts_rules
 from graphxai_data.graphs.rationale import MAX_ALTERNATIVES
 from graphxai_data.graphs.schema import Schema
-from graphxai_data.seeds import Draws
 
 # Each combination of substructures is a case of its own.
 _MAX_SUBSTRUCTURES = 8
@@ -128,6 +126,33 @@ class SmartsGenerator(PoolMoleculeGenerator):
         stratum = self._holds[:number].count(label) if self.params.balance != "classes" else 0
         return Judgement(int(label), tuple(way for way in ways if way), stratum)
 
+    def check_pool(self, path: Path, pool: Sequence[str]) -> None:
+        """Raise an `InputError` if a substructure is in no usable molecule of the pool, or in all.
+
+        Most pools show within a few molecules that neither is the case.
+        """
+        undecided = {name: {True, False} for name in self._patterns}
+        usable = 0
+        for smiles in pool:
+            with rdBase.BlockLogs():
+                molecule = self.usable(smiles)
+            if isinstance(molecule, str):
+                continue
+            usable += 1
+            for name in list(undecided):
+                undecided[name].discard(molecule.HasSubstructMatch(self._patterns[name]))
+                if not undecided[name]:
+                    del undecided[name]
+            if not undecided:
+                return
+        for name, missing in undecided.items():
+            where = "none" if True in missing else "all"
+            raise InputError(
+                f"{path}: substructure '{name}' ({self.params.substructures[name]}) is in {where} "
+                f"of {usable} usable molecules; correct its SMARTS, or give another pool with "
+                "--source molecules=FILE"
+            )
+
     def truth_columns(self, truth: Any, atoms: int) -> dict[str, Any]:
         """Return the bits of alternatives, from sets of atoms."""
         bits = np.zeros(atoms, np.int64)
@@ -136,13 +161,6 @@ class SmartsGenerator(PoolMoleculeGenerator):
                 if way >> atom & 1:
                     bits[atom] |= 1 << number
         return {"alternative_bits": bits}
-
-    def plan_from_sources(
-        self, fractions: Sequence[float], graphs: int, sources: Sources, draws: Draws
-    ) -> Planned:
-        """Return class, scaffold and split, after a look at the substructures in the pool."""
-        self._require_some(sources["molecules"].path)
-        return super().plan_from_sources(fractions, graphs, sources, draws)
 
     def prover(self, sources: Sources) -> Prover:
         """Return the proof by independent code."""
@@ -169,33 +187,6 @@ class SmartsGenerator(PoolMoleculeGenerator):
     @cached_property
     def _holds(self) -> list[bool]:
         return combinations(self._rule, self.params.names)
-
-    def _require_some(self, path: Path) -> None:
-        """Raise an `InputError` if a substructure is in no usable molecule of the pool, or in all.
-
-        Most pools show within a few molecules that neither is the case.
-        """
-        undecided = {name: {True, False} for name in self._patterns}
-        usable = 0
-        for smiles in read_molecules(path):
-            with rdBase.BlockLogs():
-                molecule = self.usable(smiles)
-            if isinstance(molecule, str):
-                continue
-            usable += 1
-            for name in list(undecided):
-                undecided[name].discard(molecule.HasSubstructMatch(self._patterns[name]))
-                if not undecided[name]:
-                    del undecided[name]
-            if not undecided:
-                return
-        for name, missing in undecided.items():
-            where = "none" if True in missing else "all"
-            raise InputError(
-                f"{path}: substructure '{name}' ({self.params.substructures[name]}) is in {where} "
-                f"of {usable} usable molecules; correct its SMARTS, or give another pool with "
-                "--source molecules=FILE"
-            )
 
 
 def rdkit_pattern(name: str, smarts: str) -> Chem.Mol:

@@ -36,10 +36,14 @@ class Facts(Protocol):
     """What a pattern asks about the atoms and bonds of a molecule."""
 
     element: list[str]
-    is_aromatic: list[bool]
     hydrogens: list[int]
     charge: list[int]
     neighbours: list[dict[int, str]]  # the kind of the bond to each
+
+    @property
+    def is_aromatic(self) -> list[bool]:
+        """Whether an atom is aromatic."""
+        ...
 
     def rings_of(self, atom: int) -> list[int]:
         """Return the sizes of the rings that an atom is in."""

@@ -18,6 +18,7 @@ from graphxai_data.generators.smarts_pattern import parse_smarts
 from graphxai_data.generators.smarts_search import find_all, graph_facts
 from graphxai_data.graphs.record import GraphRecord
 
+_murcko_smiles: Any = MurckoScaffold.MurckoScaffoldSmiles  # has no types
 _BONDS = ("single", "double", "triple", "aromatic")
 Atoms = frozenset[int]
 
@@ -97,7 +98,7 @@ class SmartsProver(Prover):
         flat = Chem.MolToSmiles(molecule, isomericSmiles=False)
         if (other := self._graph_of_molecule.setdefault(flat, graph)) != graph:
             problems.append(f"the same molecule as graph {other}")
-        scaffold = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)
+        scaffold = _murcko_smiles(mol=molecule, includeChirality=False)
         group = self._group_of_scaffold.setdefault(scaffold, record.group)
         same = self._scaffold_of_group.setdefault(record.group, scaffold) == scaffold
         if group != record.group or not same:
