@@ -1,9 +1,9 @@
 """Atom types of Wildman and Crippen from their descriptions, without SMARTS, for the proof.
 
-The publication describes each type in words, such as "CH3X or CH2RX, X a heteroatom" for C3. Here
-these are conditions on neighbours, read off the stored arrays of a graph. Only uncharged atoms of
-`ELEMENTS` are known. Where two descriptions fit, the order of the conditions decides, which is that
-of RDKit.
+The publication describes a type by its neighbours: C3, for example, is CH3 or CH2 with a heteroatom
+next to it. Here such descriptions are conditions on the stored arrays of a graph. Only uncharged
+atoms of `ELEMENTS` are known. Where two descriptions fit, the order of the conditions decides,
+which is that of RDKit.
 """
 
 from collections.abc import Sequence
