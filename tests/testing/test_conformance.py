@@ -34,6 +34,7 @@ from tests.testing import wrong
         ("mnist75sp", {"recipe": "mnist75sp-r23", "graphs": 30}),
         ("mnist75sp_pair", {"recipe": "mnist75sp-pair-a", "graphs": 30}),
         ("mnist75sp_pair", {"recipe": "mnist75sp-pair-both", "graphs": 30}),
+        ("spmotif", {"recipe": "spmotif-90"}),
     ],
 )
 def test_the_shipped_generators_conform(name: str, options: dict[str, Any]) -> None:
