@@ -151,7 +151,9 @@ def test_a_comparison_shows_the_columns_of_its_dataset(root: Path, tmp_path: Pat
 def test_a_comparison_of_numbers_has_their_scores_and_no_classes(root: Path) -> None:
     dataset = toy(root, "signed", None)
     floors = compare(dataset, [], ("random", "degree", "oracle", "wl-log-odds-0"), (0,))
-    rows = [row | {"mae": 0.5, "rmse": 0.75, "r2": 0.25} for row in floors.rows]
+    scores = {"mae": 0.5, "rmse": 0.75, "r2": 0.25}
+    faithfulness = {"fidelity_plus": 1.5, "fidelity_minus": 0.5, "retrained_r2": 0.125}
+    rows = [row | scores | faithfulness for row in floors.rows]
     comparison = Comparison("toy-signed", "", "test", {}, rows, {})
     headers = tables.headers(comparison)
     assert headers[6:11] == ("Spearman", "AUROC +", "AUROC -", "signs", "RMSE scaled")
@@ -159,6 +161,9 @@ def test_a_comparison_of_numbers_has_their_scores_and_no_classes(root: Path) -> 
     cells = {row[0]: dict(zip(headers, row, strict=True)) for row in tables.table_rows(comparison)}
     assert cells["oracle"]["Spearman"] == "1.000"
     assert cells["degree"]["R²"] == "0.250"
+    faithful = tables.faithfulness_headers(comparison)
+    assert faithful == ("explainer", "model", "fidelity+", "fidelity-", "R² retrained")
+    assert tables.faithfulness_rows(comparison)[0][2:] == ["1.500", "0.500", "0.125"]
     # Colours are the weights here, and the label rises with them.
     assert tables.floor_lines(comparison, ())[0] == "best floor: wl-log-odds-0, Spearman 1.000"
 
