@@ -1,5 +1,7 @@
 """Hypothesis strategies for graphs of any shape that the format allows."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -21,15 +23,28 @@ EXTRAS = st.lists(
     ),
     unique=True,
 ).map(lambda extras: tuple(sorted(extras, key=lambda extra: extra.name)))
-SCHEMAS = st.builds(
-    Schema,
-    FEATURES,
-    st.none() | FEATURES,
-    st.integers(1, 5),
-    EXTRAS,
-    has_rationale=st.booleans(),
-    task=st.sampled_from(["graph", "node"]),
-)
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    """A schema with any form of label and rationale."""
+    is_known, is_number = draw(st.booleans()), draw(st.booleans())
+    forms = ("has_null", "has_alternatives", "has_weights")
+    return Schema(
+        draw(FEATURES),
+        draw(st.none() | FEATURES),
+        1 if is_number else draw(st.integers(1, 5)),
+        draw(EXTRAS),
+        has_rationale=is_known,
+        task="graph" if is_number else draw(st.sampled_from(["graph", "node"])),
+        label="number" if is_number else "class",
+        **{form: is_known and draw(st.booleans()) for form in forms},
+    )
+
+
+SCHEMAS = schemas()
+# Multiples of 1/8 are the same in float32; the sign of zero is kept too.
+NUMBERS = st.integers(-80, 80).map(lambda eighths: eighths / 8) | st.just(-0.0)
 
 
 def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
@@ -43,16 +58,44 @@ def _rows(draw: st.DrawFn, count: int, feature: Feature) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(count, feature.width)).astype(np.float32)
 
 
+def _rationale(draw: st.DrawFn, schema: Schema, nodes: int) -> dict[str, Any]:
+    """Fields of the rationale of a record, but for `edge_mask`: in any form that a schema allows.
+
+    It is not the whole graph, unless nodes have weights.
+    """
+    if not schema.has_rationale:
+        return {"node_mask": None}
+    truth: dict[str, Any] = {}
+    marks = st.lists(st.booleans(), min_size=nodes, max_size=nodes)
+    least = 0 if schema.has_null or schema.has_weights else 1
+    if schema.has_alternatives:
+        masks = st.lists(marks.filter(any), min_size=least, max_size=4)
+        proper = masks.filter(lambda m: schema.has_weights or not np.any(m, axis=0).all())
+        bits = sum((np.array(m, np.int64) << j for j, m in enumerate(draw(proper))), np.int64(0))
+        truth["alternative_bits"] = np.zeros(nodes, np.int64) + bits
+        truth["node_mask"] = truth["alternative_bits"] != 0
+    if schema.has_weights:
+        weights = draw(st.lists(NUMBERS, min_size=nodes, max_size=nodes))
+        truth["node_weight"] = np.array(weights, np.float32)
+        truth.setdefault("node_mask", truth["node_weight"] > 0)
+    if not truth:
+        proper = marks.filter(lambda m: least <= sum(m) < nodes)
+        truth["node_mask"] = np.array(draw(proper))
+    return truth
+
+
 @st.composite
 def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
-    """A valid record: simple and undirected; a rationale is neither empty nor the whole graph."""
+    """A valid record: simple and undirected."""
     nodes = draw(st.integers(2, 9))
     pairs = [(u, v) for v in range(nodes) for u in range(v)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=12))
     both = sorted([*edges, *((v, u) for u, v in edges)])
     edge_index = np.array(both, np.int64).reshape(-1, 2).T
-    marked = draw(st.integers(1, nodes - 1))
-    node_mask = np.arange(nodes) < marked
+    truth = _rationale(draw, schema, nodes)
+    if schema.has_rationale:
+        sets = truth.get("alternative_bits", truth["node_mask"]).tolist()
+        truth["edge_mask"] = np.array([bool(sets[u] & sets[v]) for u, v in both], bool)
     edge_attr = None
     if schema.edge_features is not None:
         one_way = _rows(draw, len(edges), schema.edge_features)
@@ -65,9 +108,9 @@ def records(draw: st.DrawFn, schema: Schema) -> GraphRecord:
     return GraphRecord(
         x=_rows(draw, nodes, schema.node_features),
         edge_index=edge_index,
-        y=0 if has_node_classes else draw(classes),
-        node_mask=node_mask if schema.has_rationale else None,
-        edge_mask=node_mask[edge_index].all(axis=0) if schema.has_rationale else None,
+        y=0 if has_node_classes else draw(NUMBERS if schema.label == "number" else classes),
+        edge_mask=truth.pop("edge_mask", None),
+        **truth,
         node_y=None if node_y is None else np.array(node_y, np.uint8),
         group=draw(st.integers(0, 2**62)),
         edge_attr=edge_attr,

@@ -1,6 +1,7 @@
 """The shipped models are what their cards say."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from graphxai_data import GraphXAIDataset, evaluate, load_model
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.files.shipped import shipped
 from graphxai_data.training.checkpoint import read_card
-from graphxai_data.training.train import predictive_scores
+from graphxai_data.training.scores import predictive_scores
 from tests.conftest import SharedBuilds, with_reference_build
 from tools.model_card import model_card
 
@@ -58,3 +59,14 @@ def test_the_example_of_a_card_runs(
     text = (shipped("models") / name / "README.md").read_text()
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(block, {})  # noqa: S102 - shipped with the package
+
+
+def test_the_card_of_a_model_for_numbers_has_its_errors() -> None:
+    card = read_card(shipped("models") / "bcos-gine-dihalo")
+    shape = replace(card.shape, classes=1, label="number")
+    data = replace(card.data, dataset="crippen")
+    scores = {"test": {"loss": 0.04, "mae": 0.1, "rmse": 0.2, "r2": 0.95, "spearman": 0.7}}
+    text = model_card("mine", replace(card, shape=shape, data=data, scores=scores))
+    assert "the output is an exact sum over the node features and a fixed bias. One number" in text
+    assert 'dataset = GraphXAIDataset("data", "crippen")' in text
+    assert "| MAE | 0.1000 |\n| RMSE | 0.2000 |\n| R² | 0.9500 |" in text

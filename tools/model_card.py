@@ -3,8 +3,8 @@
 from graphxai_data.training.checkpoint import Card
 
 _KINDS = {
-    "bcos-gin": "B-cos GIN: each logit is an exact sum over the node features and a fixed bias",
-    "bcos-gine": "B-cos GINE: each logit is an exact sum over the node features and a fixed bias",
+    "bcos-gin": "B-cos GIN: {output} is an exact sum over the node features and a fixed bias",
+    "bcos-gine": "B-cos GINE: {output} is an exact sum over the node features and a fixed bias",
     "gin": "GIN with ReLU, the twin of the B-cos GIN: same depth, width and readout",
     "gine": "GINE with ReLU, the twin of the B-cos GINE: same depth, width and readout",
 }
@@ -19,7 +19,10 @@ _LIMITS = {
     "mnist75sp-r23": "The superpixels without ink show the digit as well, so a map may rightly "
     "point at them. The rationale is the ink, and sorting superpixels by intensity finds it "
     "perfectly.",
+    "crippen": "The label is a sum of published contributions of atoms: an estimate of logP, not a "
+    "measurement.",
 }
+# Other datasets are opened by their name.
 _CLASSES = {"ba2motif": "BA2Motif", "dihalo": "DiHaloBenzene", "mnist75sp-r23": "MNIST75sp"}
 _VARIANTS = {"mnist75sp-r23": ', variant="r23"'}
 # Where the raw data have a licence of their own.
@@ -27,14 +30,18 @@ _DATA_LICENCES = {"mnist75sp-r23": " The images it was trained on, MNIST, are CC
 _SCORES = {
     "accuracy": "accuracy",
     "f1": "macro F1",
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "r2": "R²",
     "loss": "loss",
     "jaccard": "Jaccard@k of its contribution map",
     "auroc": "node AUROC of its contribution map",
+    "spearman": "Spearman correlation of its contribution map with the weights of nodes",
 }
 _TEXT = """\
 # {name}
 
-{kind}. {shape.classes} classes, {shape.in_features} node features. Seed {card.seed} of the \
+{kind}. {labels}, {shape.in_features} node features. Seed {card.seed} of the \
 default configuration, not selected by its scores: `docs/results.md` has the scores of five seeds.
 
 ```python
@@ -71,22 +78,28 @@ Licence: MIT, like the package.{data_licence}
 
 def model_card(name: str, card: Card) -> str:
     """Return the card of the model `name` as Markdown."""
-    data, scores, dataset = card.data, card.scores["test"], _CLASSES[card.data.dataset]
+    data, scores = card.data, card.scores["test"]
+    dataset, variant = _CLASSES.get(data.dataset), _VARIANTS.get(data.dataset, "")
+    if dataset is None:
+        dataset, variant = "GraphXAIDataset", f', "{data.dataset}"'
+    is_number = card.shape.label == "number"
     names, use = f"{dataset}, explain, load_model", "explain(model, dataset[0]).node_scores"
     use += "  # what each node contributes"
     if not card.model.startswith("bcos"):
         names = f"{dataset}, load_model"
-        use = "logits = model(dataset[0].x, dataset[0].edge_index, dataset[0].edge_attr)"
+        output = "number" if is_number else "logits"
+        use = f"{output} = model(dataset[0].x, dataset[0].edge_index, dataset[0].edge_attr)"
     return _TEXT.format(
         name=name,
         card=card,
         data=data,
         shape=card.shape,
-        kind=_KINDS[card.model],
+        kind=_KINDS[card.model].format(output="the output" if is_number else "each logit"),
+        labels="One number per graph" if is_number else f"{card.shape.classes} classes",
         names=names,
         use=use,
         dataset=dataset,
-        variant=_VARIANTS.get(data.dataset, ""),
+        variant=variant,
         table="\n".join(f"| {_SCORES[k]} | {scores[k]:.4f} |" for k in _SCORES if k in scores),
         limits=_LIMITS[data.dataset],
         data_licence=_DATA_LICENCES.get(data.dataset, ""),

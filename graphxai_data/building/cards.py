@@ -6,6 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from graphxai_data.building.croissant import croissant
+from graphxai_data.building.statistics_tables import (
+    class_rows,
+    classes_of_nodes,
+    labels_are_numbers,
+    statistics_rows,
+)
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.plugins import blamed, checked_texts
 from graphxai_data.generators.base import Generator
@@ -62,7 +68,9 @@ def data_card(
 
     `own` are the paragraphs of the generator.
     """
-    picture = f"![one graph of each class, its rationale highlighted]({PICTURE_NAME})"
+    numbers = labels_are_numbers(manifest)
+    drawn = "graphs with low to high labels" if numbers else "one graph of each class"
+    picture = f"![{drawn}, rationale highlighted]({PICTURE_NAME})"
     sections = [
         f"# {manifest.dataset}, seed {manifest.seed}",
         recipe.summary,
@@ -74,8 +82,10 @@ def data_card(
             ["statistic", "this build", "expected", "tolerance"], statistics_rows(manifest)
         ),
         "Edges are counted in both directions.",
-        "## Classes and splits",
-        markdown_table(["class", *SPLIT_NAMES, "all"], class_rows(manifest)),
+        *rationale_lines(manifest, recipe),
+        "## Labels and splits" if numbers else "## Classes and splits",
+        *([f"The label is a number: {recipe.class_names[0]}."] if numbers else []),
+        markdown_table(["" if numbers else "class", *SPLIT_NAMES, "all"], class_rows(manifest)),
         *(["Nodes have classes, so nodes are counted."] if classes_of_nodes(manifest) else []),
         "All graphs of a group are in the same split.",
         *([picture] if has_picture else []),
@@ -101,6 +111,24 @@ def data_card(
     return "\n\n".join(sections) + "\n"
 
 
+def rationale_lines(manifest: Manifest, recipe: Recipe) -> list[str]:
+    """Return a sentence about each form of rationale that the build has, besides a single one."""
+    schema, lines = recipe.schema, []
+    if manifest.statistics["null_rationales"] is not None:
+        lines.append(
+            "A null rationale is empty: nothing in the graph makes its label. Such graphs are left "
+            "out of the mean size, and scored apart."
+        )
+    if schema.has_alternatives:
+        lines.append(
+            "A graph may have several rationales, each of which explains its label: "
+            "`alternative_bits` tells them apart, and `node_mask` is their union."
+        )
+    if schema.has_weights:
+        lines.append("Nodes have signed weights, `node_weight`: what each adds to the label.")
+    return lines
+
+
 def again_words(manifest: Manifest) -> str:
     """Return the command that builds the same graphs again."""
     return (
@@ -116,56 +144,6 @@ def mode_rows(measurement: Measurement) -> list[list[str]]:
         [mode, kind_of_mode(mode), f"{np.mean(scores):.3f}", f"{np.std(scores):.3f}"]
         for mode, scores in measurement.scores.items()
     ]
-
-
-def classes_of_nodes(manifest: Manifest) -> bool:
-    """Return whether nodes have classes, instead of graphs."""
-    return bool(sum(manifest.statistics["classes"].values()) != manifest.graphs)
-
-
-def statistics_rows(manifest: Manifest) -> list[list[str]]:
-    """Return rows of statistic, value, expected value and tolerance."""
-    facts, recipe = manifest.statistics, manifest.load_recipe()
-    labels = {"nodes_mean": "nodes per graph, mean", "edges_mean": "edges per graph, mean"}
-    nodes = facts["nodes_mean"]
-    rationale = {"rationale": "none is known: no explanation can be scored here"}
-    if facts["rationale_nodes_mean"] is not None:
-        labels["rationale_nodes_mean"] = "nodes in the rationale, mean"
-        share = f"{facts['rationale_nodes_mean'] / nodes:.1%}"
-        rationale = {"share of nodes in the rationale": share}
-    rows = []
-    for key, label in labels.items():
-        expected_cells = ["", ""]
-        if expected := recipe.expected.get(key):
-            tag = " (paper)" if f"expected.{key}.value" in recipe.origin.paper else ""
-            expected_cells = [f"{expected.value:.2f}{tag}", f"± {expected.tolerance:g}"]
-        rows.append([label, f"{facts[key]:.2f}", *expected_cells])
-    derived = {
-        "nodes per graph, smallest to largest": f"{facts['nodes_min']} to {facts['nodes_max']}",
-        **rationale,
-        "degree, mean": f"{facts['edges_mean'] / nodes:.2f}",
-        "isolated nodes, share": f"{facts['isolated_nodes_mean'] / nodes:.1%}",
-        "connected components per graph, mean": f"{facts['components_mean']:.2f}",
-    }
-    return [*rows, *([label, value, "", ""] for label, value in derived.items())]
-
-
-def class_rows(manifest: Manifest) -> list[list[str]]:
-    """Return a row per class: its graphs, or nodes, in each split and in total."""
-    recipe = manifest.load_recipe()
-    names = dict(enumerate(recipe.class_names))
-    rows = [
-        [
-            f"{label}: {names.get(int(label), '?')}",
-            *(str(counts[split]) for split in SPLIT_NAMES),
-            str(sum(counts.values())),
-        ]
-        for label, counts in manifest.statistics["class_splits"].items()
-    ]
-    if classes_of_nodes(manifest):
-        splits = manifest.statistics["splits"]
-        rows.append(["graphs", *(str(splits[s]) for s in SPLIT_NAMES), str(manifest.graphs)])
-    return rows
 
 
 def rings_rows(recipe: Recipe, measurement: Measurement | None) -> list[list[str]]:

@@ -47,21 +47,33 @@ def croissant(manifest: Manifest, recipe: Recipe, folder: Path) -> str:
         listed = path.suffix in _FORMATS and not path.name.startswith(".")
         if listed and path.name not in (*hashes, "croissant.json"):
             hashes[path.name] = file_sha256(path)
-    masks = " with node and edge masks of their ground-truth rationale"
-    has_masks = manifest.has_rationale
     document = {
         "@context": dict(sorted(_CONTEXT.items())),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": f"{manifest.dataset}-seed-{manifest.seed}",
-        "description": f"{recipe.summary}. {manifest.graphs} graphs{masks if has_masks else ''}; "
-        f"content SHA-256 {manifest.content_sha256}.",
+        "description": f"{recipe.summary}. {manifest.graphs} graphs"
+        f"{_rationale_words(manifest, recipe)}; content SHA-256 {manifest.content_sha256}.",
         "version": f"{recipe.version}.0.0",
         "license": licence(manifest),
         "citeAs": CITE_AS,
         "distribution": [_file(name, hashes[name], folder) for name in sorted(hashes)],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _rationale_words(manifest: Manifest, recipe: Recipe) -> str:
+    """Return which arrays of the ground truth the shards have."""
+    if not manifest.has_rationale:
+        return ""
+    schema, words = recipe.schema, " with node and edge masks of their ground-truth rationale"
+    further = {
+        "null in some graphs": manifest.statistics["null_rationales"] is not None,
+        "alternatives in alternative_bits": schema.has_alternatives,
+        "signed weights in node_weight": schema.has_weights,
+    }
+    extra = [text for text, present in further.items() if present]
+    return f"{words} ({', '.join(extra)})" if extra else words
 
 
 def licence(manifest: Manifest) -> str:

@@ -2,8 +2,11 @@
 
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from graphxai_data.building.cards import write_cards
 from graphxai_data.building.staging import Order, difference
@@ -13,7 +16,9 @@ from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.plugins import blamed
 from graphxai_data.generators.base import Generator
-from graphxai_data.graphs.record import GraphRecord, Plan
+from graphxai_data.graphs.columns import pointers
+from graphxai_data.graphs.record import Plan
+from graphxai_data.graphs.schema import Schema
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
 from graphxai_data.manifest import (
     FLOORS_NAME,
@@ -94,21 +99,45 @@ def measure_explanations(staging: Path, manifest: Manifest) -> Floors | None:
 
 
 def draw_classes(staging: Path, order: Order) -> None:
-    """Draw one graph of each class, if the generator can draw its graphs."""
-    recipe, first = order.recipe, dict[int, GraphRecord]()
+    """Draw one graph of each class, if the generator can draw its graphs.
+
+    Where the label is a number, those with the lowest, the middle and the highest one are drawn.
+    """
+    recipe = order.recipe
     if type(recipe.generator_object).picture is Generator.picture:
         return
-    for record in (r for path in sorted(staging.glob("shard-*.h5")) for r in ShardReader(path)):
-        first.setdefault(record.y, record)
-        if len(first) == recipe.schema.num_classes:
-            break
-    records = [first[label] for label in sorted(first)]
+    paths = [staging / name for name in shard_names(-(-order.graphs // order.shard_size))]
+    places = (divmod(i, order.shard_size) for i in _drawn(paths, recipe.schema))
+    records = [ShardReader(paths[shard])[i] for shard, i in places]
     with blamed(recipe.plugin):
         picture: Any = recipe.generator_object.picture(records, order.sources)
         if not isinstance(picture, str | None):
             raise CheckFailedError(f"picture returned {type(picture).__name__}, expected an SVG")
     if picture is not None:
         write_atomically(staging / PICTURE_NAME, picture.encode())
+
+
+def _drawn(paths: Iterable[Path], schema: Schema) -> list[int]:
+    """Return the positions of the graphs to draw, in the order of their labels.
+
+    The first graph of each class is drawn, but rather one whose rationale is not null.
+    """
+    labels, nulls = [], []
+    for path in paths:
+        columns = ShardReader(path, mapped=True).columns
+        labels.append(columns["y"].copy())
+        null = np.zeros(len(labels[-1]), bool)
+        if schema.has_null:
+            null = np.diff(pointers(columns["node_mask"])[columns["node_ptr"]]) == 0
+        nulls.append(null)
+    label = np.concatenate(labels)
+    if schema.label == "number":
+        order = np.argsort(label, kind="stable").tolist()
+        return list(dict.fromkeys((order[0], order[len(order) // 2], order[-1])))
+    order = np.lexsort((np.concatenate(nulls), label))
+    _, first = np.unique(label[order], return_index=True)
+    positions: list[int] = order[first].tolist()
+    return positions
 
 
 def keep_existing(folder: Path, order: Order, rings: bool) -> Manifest:

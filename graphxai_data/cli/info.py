@@ -56,7 +56,12 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
         }
         click.echo(json.dumps(json.loads(manifest.to_json()) | extra, indent=2))
         return
-    from graphxai_data.building.cards import class_rows, rejected_lines, statistics_rows
+    from graphxai_data.building.cards import rejected_lines
+    from graphxai_data.building.statistics_tables import (
+        class_rows,
+        labels_are_numbers,
+        statistics_rows,
+    )
     from graphxai_data.drawing.terminal import bar
     from graphxai_data.graphs.record import SPLIT_NAMES
 
@@ -68,7 +73,8 @@ def show_manifest(manifest: "Manifest", folder: Path, name: str, as_json: bool) 
     largest = max(int(row[-1]) for row in rows)
     room = console().width - 10 - max(len(row[0]) for row in rows) - 8 * (len(SPLIT_NAMES) + 1)
     bars = [[*row, bar(int(row[-1]) / largest, max(0, min(24, room)))] for row in rows]
-    print_table(("class", *SPLIT_NAMES, "all", ""), bars)
+    first = "" if labels_are_numbers(manifest) else "class"
+    print_table((first, *SPLIT_NAMES, "all", ""), bars)
     show_rings(manifest.load_recipe(), rings)
     show_floors(floors)
     for source_name, source in manifest.sources.items():
@@ -113,32 +119,64 @@ def _show_sizes(graphs: Any) -> None:
 
 def _show_graph(record: "GraphRecord", recipe: "Recipe", as_json: bool) -> None:
     """Print one graph as a drawing and a few lines; or all of it as JSON."""
-    import numpy as np
-
     from graphxai_data.drawing.terminal import graph_text
-    from graphxai_data.graphs.record import SPLIT_NAMES
 
-    names = recipe.class_names
-    mask, node_y = record.node_mask, record.node_y
-    facts: dict[str, Any] = {
-        "graph": record.meta["graph_id"],
-        "class": names[record.y] if node_y is None else None,
-        "split": SPLIT_NAMES[record.meta["split"]],
-        "group": record.group,
-        "smiles": record.meta.get("smiles"),
-        "rationale": None if mask is None else np.flatnonzero(mask).tolist(),
-    }
+    facts = _facts(record, recipe)
     if as_json:
+        node_y, weight = record.node_y, record.node_weight
         facts |= {"x": record.x.tolist(), "edge_index": record.edge_index.tolist()}
         facts["node_classes"] = None if node_y is None else node_y.tolist()
+        facts["node_weight"] = None if weight is None else weight.tolist()
         click.echo(json.dumps(facts))
         return
     out = console()
     out.print(graph_text(record, min(76, out.width), colours=out.color_system is not None))
     edges = record.edge_index.shape[1]
     click.echo(f"graph {facts['graph']}: {record.num_nodes} nodes, {edges} directed edges")
-    for key in ("class", "split", "group", "smiles"):
+    for key in ("class", "label", "split", "group", "smiles"):
         if facts[key] is not None:
             click.echo(f"{key:<10}{facts[key]}")
-    if (nodes := facts["rationale"]) is not None:
-        click.echo(f"rationale {len(nodes)} nodes: {', '.join(map(str, nodes))}")
+    for line in _rationale_lines(record):
+        click.echo(line)
+
+
+def _facts(record: "GraphRecord", recipe: "Recipe") -> dict[str, Any]:
+    """Return what is known about one graph, as plain data."""
+    import numpy as np
+
+    from graphxai_data.graphs.record import SPLIT_NAMES
+
+    is_number, mask = isinstance(record.y, float), record.node_mask
+    has_class = record.node_y is None and not is_number
+    return {
+        "graph": record.meta["graph_id"],
+        "class": recipe.class_names[int(record.y)] if has_class else None,
+        "label": record.y if is_number else None,
+        "split": SPLIT_NAMES[record.meta["split"]],
+        "group": record.group,
+        "smiles": record.meta.get("smiles"),
+        "rationale": None if mask is None else np.flatnonzero(mask).tolist(),
+        "alternatives": None
+        if record.alternative_bits is None
+        else [np.flatnonzero(alternative).tolist() for alternative in record.alternatives],
+    }
+
+
+def _rationale_lines(record: "GraphRecord") -> list[str]:
+    """Return a line about each rationale of a graph, and about its weights."""
+    import numpy as np
+
+    from graphxai_data.drawing.rationale import NULL
+
+    lines = []
+    weight = record.node_weight
+    if weight is not None:
+        values = ", ".join(f"{node}: {weight[node]:+.3g}" for node in np.flatnonzero(weight))
+        lines.append(f"weights   {values}")
+    if record.node_mask is None or (weight is not None and record.alternative_bits is None):
+        return lines
+    for number, mask in enumerate(record.alternatives, 1):
+        nodes = np.flatnonzero(mask).tolist()
+        name = "rationale" if len(record.alternatives) == 1 else f"rationale {number}"
+        lines.append(f"{name} {len(nodes)} nodes: {', '.join(map(str, nodes))}")
+    return lines if record.node_mask.any() else [*lines, NULL]

@@ -47,11 +47,11 @@ def train(
     Keeps the weights that are best on validation graphs, and scores them on test graphs at the end.
     An interrupted training resumes after its last whole epoch, with the same result. A finished
     training is kept. If nodes have two classes, the last row is a rule that looks at their degree
-    only: what a model has to beat.
+    only: what a model has to beat. If labels are numbers, it is the mean of the training labels.
     """
     # `options` has the arguments of the function `train` that are passed on unchanged.
     from graphxai_data.datasets.in_memory import GraphXAIDataset
-    from graphxai_data.training.floors import degree_floor
+    from graphxai_data.training.floors import DEGREE_FLOOR, MEAN_FLOOR, degree_floor, mean_floor
     from graphxai_data.training.train import run_folder
     from graphxai_data.training.train import train as run_train
 
@@ -64,26 +64,37 @@ def train(
             _, card = run_train(dataset, model, config, seed, out, **options)
         folder = run_folder(out, model, dataset.name, seed)
         results.append({"seed": seed, "folder": str(folder), "scores": card.scores, **card.run})
-    floor = degree_floor(dataset)
+    floors = {DEGREE_FLOOR: degree_floor(dataset), MEAN_FLOOR: mean_floor(dataset)}
+    known = {rule: floor for rule, floor in floors.items() if floor is not None}
     if as_json:
-        extra = {} if floor is None else {"floors": {"degree": floor}}
+        named = {rule.removesuffix(" (no model)"): floor for rule, floor in known.items()}
+        extra = {"floors": named} if named else {}
         click.echo(json.dumps([result | extra for result in results], indent=2))
     else:
-        _show_trainings(results, floor)
+        _show_trainings(results, known)
+
+
+# Columns of the table, where all trainings have them: split and key of a score, and header.
+_COLUMNS = (
+    ("valid", "loss", "valid loss"), ("valid", "f1", "valid F1"), ("valid", "mae", "valid MAE"),
+    ("test", "accuracy", "test accuracy"), ("test", "f1", "test F1"),
+    ("test", "roc_auc", "test ROC AUC"), ("test", "weighted_accuracy", "weighted"),
+    ("test", "mae", "test MAE"), ("test", "rmse", "test RMSE"), ("test", "r2", "test R²"),
+)  # fmt: skip
 
 
 def _show_trainings(
-    results: list[dict[str, Any]], floor: dict[str, dict[str, float]] | None
+    results: list[dict[str, Any]], floors: dict[str, dict[str, dict[str, float]]]
 ) -> None:
     from graphxai_data.metrics import mean_and_deviation, plus_minus
-    from graphxai_data.training.floors import DEGREE_FLOOR
 
-    headers = ["seed", "epochs", "best", "valid loss", "valid F1", "test accuracy", "test F1"]
-    columns = [("valid", "loss"), ("valid", "f1"), ("test", "accuracy"), ("test", "f1")]
-    for key, header in (("roc_auc", "test ROC AUC"), ("weighted_accuracy", "weighted")):
-        if all(key in result["scores"]["test"] for result in results):
-            columns.append(("test", key))
-            headers.append(header)
+    shown = [
+        (split, key, header)
+        for split, key, header in _COLUMNS
+        if all(key in result["scores"][split] for result in results)
+    ]
+    headers = ["seed", "epochs", "best", *(header for _, _, header in shown)]
+    columns = [(split, key) for split, key, _ in shown]
     rows = []
     for result in results:
         scores = [f"{result['scores'][split][key]:.4f}" for split, key in columns]
@@ -92,10 +103,10 @@ def _show_trainings(
         by_seed = [[r["scores"][split][key] for r in results] for split, key in columns]
         cells = [plus_minus(*mean_and_deviation(values), digits=4) for values in by_seed]
         rows.append(["all", "", "", *cells])
-    if floor is not None:
+    for rule, floor in floors.items():
         values = [floor[split].get(key) for split, key in columns]
         cells = ["" if value is None else f"{value:.4f}" for value in values]
-        rows.append([DEGREE_FLOOR, "", "", *cells])
+        rows.append([rule, "", "", *cells])
     print_table(headers, rows)
     for result in results:
         click.echo(result["folder"])

@@ -91,17 +91,37 @@ class OpenedBuild:
 
     @property
     def num_classes(self) -> int:
-        """Number of classes of the dataset, whichever split is loaded."""
+        """Number of classes of the dataset, whichever split is loaded; 1 for numbers."""
         return self._schema.num_classes
 
     @property
+    def label(self) -> str:
+        """Whether labels are classes or numbers: "class" or "number"."""
+        return self._schema.label
+
+    @property
     def has_rationale(self) -> bool:
-        """Whether the nodes and edges that make the class are known."""
+        """Whether the nodes and edges that make the label are known."""
         return self._schema.has_rationale
 
     @property
+    def has_null(self) -> bool:
+        """Whether a rationale may be null: nothing in the graph makes its label."""
+        return self._schema.has_null
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a graph may have several rationales, each of which explains its label."""
+        return self._schema.has_alternatives
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether nodes have signed weights, `node_weight`."""
+        return self._schema.has_weights
+
+    @property
     def task(self) -> str:
-        """Whether graphs or nodes have classes: "graph" or "node"."""
+        """Whether graphs or nodes have labels: "graph" or "node"."""
         return self._schema.task
 
     def _positions_by_split(

@@ -7,12 +7,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.explain import Explanation
 
-from graphxai_data.datasets.masks import MASKS, fitting_mask, inherit, note_given, why_lost
+from graphxai_data.datasets.masks import (
+    MASKS,
+    TRUTH,
+    fitting_mask,
+    inherit,
+    is_collated,
+    lacks_alternatives,
+    note_given,
+    why_lost,
+)
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Ints, expand
+from graphxai_data.graphs.rationale import alternatives_of
 from graphxai_data.graphs.schema import Column, Schema
 
 # Stored as small integers; users of PyG index with them.
@@ -22,10 +32,15 @@ _INT64 = ("edge_index", "node_y", "split")
 class GraphXAIData(Data):  # type: ignore[misc]
     """A PyG `Data` with its ground truth, if it is known: `node_mask` [n], `edge_mask` [m].
 
-    The masks have the size of the graph. If a transform has changed the edges, `edge_mask` is the
-    new edges with both ends in `node_mask`, self-loops included. If it has added or removed nodes,
-    asking for a mask raises an `InputError`. If it puts nodes in another order, it has to do so
-    with `node_mask` too: datasets notice a missing one in most cases, a single graph cannot.
+    Datasets whose graphs may have several rationales also have `alternative_bits` [n], with bit j
+    for the nodes of alternative j; `alternatives` returns them as masks. Datasets with signed
+    ground truth have `node_weight` [n]. docs/rationales.md has an example of each form.
+
+    The ground truth has the size of the graph. If a transform has changed the edges, `edge_mask` is
+    the new edges with both ends in `node_mask`, or in one alternative, self-loops included. If it
+    has added or removed nodes, asking for a mask raises an `InputError`. If it puts nodes in
+    another order, it has to do so with `node_mask`, `alternative_bits` and `node_weight` too:
+    datasets notice a missing one in most cases, a single graph cannot.
 
     An `edge_mask` that you assign holds as long as the edges are the same, for this object. Graphs
     that are taken out of a batch or a dataset recompute it.
@@ -33,13 +48,42 @@ class GraphXAIData(Data):  # type: ignore[misc]
 
     @property
     def node_mask(self) -> Tensor:
-        """[n] bool: which nodes make the class."""
+        """[n] bool: which nodes make the label; all false for a null rationale."""
         return fitting_mask(self, "node_mask")
 
     @property
     def edge_mask(self) -> Tensor:
-        """[m] bool: the edges with both ends in `node_mask`."""
+        """[m] bool: the edges with both ends in `node_mask`, or in one alternative."""
         return fitting_mask(self, "edge_mask")
+
+    @property
+    def alternative_bits(self) -> Tensor:
+        """[n] int64: bit j is set for the nodes of alternative j."""
+        return fitting_mask(self, "alternative_bits")
+
+    @property
+    def node_weight(self) -> Tensor:
+        """[n] float32: signed contributions of nodes to the label."""
+        return fitting_mask(self, "node_weight")
+
+    @property
+    def alternatives(self) -> Tensor | list[Tensor]:
+        """[a, n] bool: the rationales, each of which explains the label; a list for a batch.
+
+        There is none for a null rationale, and one in datasets without alternatives.
+        """
+        unknown = is_collated(self) or lacks_alternatives(self._store)
+        if "node_mask" in self._store and unknown:
+            raise InputError(
+                "alternatives: alternative_bits was left out, or these are the tensors of a whole "
+                "dataset; take a graph from the dataset, or a batch with all fields"
+            )
+        has_bits = "alternative_bits" in self._store
+        bits = self.alternative_bits if has_bits else self.node_mask.to(torch.int64)
+        if not isinstance(self, Batch):
+            return _masks_of(bits)
+        sizes = torch.bincount(self.batch, minlength=self.num_graphs).tolist()
+        return [_masks_of(part) for part in torch.split(bits, sizes)]
 
     @property
     def canonical_smiles(self) -> str | list[str]:
@@ -63,7 +107,7 @@ class GraphXAIData(Data):  # type: ignore[misc]
         return [canonical(smiles) for smiles in self.smiles]
 
     def __getitem__(self, key: str) -> Any:
-        if key in MASKS and key in self._store:
+        if key in TRUTH and key in self._store:
             return fitting_mask(self, key)
         return super().__getitem__(key)
 
@@ -82,24 +126,49 @@ class GraphXAIData(Data):  # type: ignore[misc]
         inherit(self, data)
         return self
 
-    def to_explanation(self) -> Explanation:
+    def to_explanation(self) -> "TrueExplanation":
         """Return the ground truth as a PyG `Explanation` that passes its own `validate()`.
+
+        Its masks are 0 and 1, also where the truth is signed, as PyG's metrics expect; a null
+        rationale has masks of zeros. `alternatives` and `node_weight` are there as in this graph.
 
         Raises:
             InputError: no rationale is known, or a transform has changed the nodes.
         """
         if why_lost(self) is None and not all(key in self for key in MASKS):
             raise InputError("no rationale is known for this graph, so there is no explanation")
-        explanation = Explanation(
+        explanation = TrueExplanation(
             x=self.x,
             edge_index=self.edge_index,
             edge_attr=self.edge_attr,
             y=self.y,
             node_mask=self.node_mask.to(torch.float32).unsqueeze(1),
             edge_mask=self.edge_mask.to(torch.float32),
+            **{key: self[key] for key in TRUTH if key in self and key not in MASKS},
         )
         explanation.validate()
         return explanation
+
+
+class TrueExplanation(Explanation):  # type: ignore[misc]
+    """Ground truth as a PyG `Explanation`; `to_data` gives the graph with its rationale again."""
+
+    @property
+    def alternatives(self) -> Tensor:
+        """[a, n] bool: the rationales, each of which explains the label; none if it is null."""
+        bits = self._store.get("alternative_bits")
+        return _masks_of(self.node_mask.reshape(-1).to(torch.int64) if bits is None else bits)
+
+    def to_data(self) -> GraphXAIData:
+        """Return the graph with its features, label and rationale, as the dataset has them."""
+        fields = {key: value for key, value in self._store.items() if key not in MASKS}
+        masks = {key: self[key].reshape(-1).bool() for key in MASKS}
+        return GraphXAIData(**fields, **masks)
+
+
+def _masks_of(bits: Tensor) -> Tensor:
+    """Return [a, n] the alternatives of one graph from their bits [n]."""
+    return torch.from_numpy(alternatives_of(bits.cpu().numpy())).to(bits.device)
 
 
 def pyg_fields(schema: Schema) -> dict[str, Column]:

@@ -13,10 +13,11 @@ from torch_geometric.explain import Explanation
 
 from graphxai_data.datasets.base import Build
 from graphxai_data.datasets.data import GraphXAIData, Texts, as_tensor, pyg_fields
-from graphxai_data.datasets.masks import lose_masks, mark_collated, transformed, why_lost
+from graphxai_data.datasets.masks import lose_masks, mark_collated, why_lost
 from graphxai_data.datasets.pyg_methods import PyGMethods
 from graphxai_data.datasets.records import read_shard
 from graphxai_data.datasets.transformed import Graphs, kept
+from graphxai_data.datasets.watched import transformed
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.columns import Columns, Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES
@@ -32,8 +33,10 @@ class GraphXAIDataset(PyGMethods, InMemoryDataset):
 
     Every graph has `x` [n, p], `edge_index` [2, m], `edge_attr` [m, q] (where the dataset has
     edge features), `y` [1], or [n] where nodes have classes, `graph_id` [1], `group` [1] and
-    `split` [1] (0 train, 1 valid, 2 test). Where a rationale is known (`has_rationale`), it has
-    `node_mask` [n] bool and `edge_mask` [m] bool.
+    `split` [1] (0 train, 1 valid, 2 test). `y` is a class, or a float32 where `label` is "number".
+    Where a rationale is known (`has_rationale`), it has `node_mask` [n] bool, `edge_mask` [m] bool
+    and `alternatives` [a, n] bool: none if the rationale is null (`has_null`), several if any of
+    them explains the label (`has_alternatives`). Where `has_weights`, it has `node_weight` [n].
 
     Args:
         root: folder of all builds, or its URL, as for `graphxai_data.build`; a build at a URL is

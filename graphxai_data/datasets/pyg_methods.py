@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Dataset
 
 from graphxai_data.datasets.base import OpenedBuild
-from graphxai_data.datasets.masks import transformed
 from graphxai_data.datasets.summary import Summary
+from graphxai_data.datasets.watched import transformed
 from graphxai_data.manifest import MANIFEST_NAME
 
 

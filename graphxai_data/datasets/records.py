@@ -21,7 +21,7 @@ class Overview:
     """What is known about all graphs of a build after one look at each shard."""
 
     schema: Schema
-    label: Ints  # [g] class of each graph
+    label: npt.NDArray[np.int64 | np.float64]  # [g] class, or number, of each graph
     split: Ints  # [g]
     nodes: Ints  # [g] how many nodes each graph has
     degrees: Ints  # [d] how many nodes have degree 0, 1, …
@@ -52,7 +52,8 @@ class Graphs:
             shard = self._open(entry)
             columns = shard.columns
             # Copies: a view would keep the whole file in memory.
-            label.append(columns["y"].astype(np.int64))
+            is_number = shard.schema.label == "number"
+            label.append(columns["y"].astype(np.float64 if is_number else np.int64))
             split.append(columns["split"].astype(np.int64))
             nodes.append(np.diff(columns["node_ptr"]))
             degree = np.bincount(global_edges(columns)[0], minlength=len(columns["x"]))

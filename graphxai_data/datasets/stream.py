@@ -11,8 +11,8 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from graphxai_data.datasets.base import Build, OpenedBuild
 from graphxai_data.datasets.cutting import LoadedShard, StoredGraph
-from graphxai_data.datasets.masks import transformed
 from graphxai_data.datasets.records import read_shard
+from graphxai_data.datasets.watched import transformed
 from graphxai_data.errors import InputError, whole_number
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.progress import Progress

@@ -61,6 +61,25 @@ def histogram(counts: npt.NDArray[np.int64], first: int, label: str, unit: str) 
         return _inline(figure, f"Histogram: {label}")
 
 
+def label_chart(labels: npt.NDArray[Any], split: npt.NDArray[Any], name: str) -> str:
+    """Return bars of how often labels [g] that are numbers occur, one colour per split [g]."""
+    edges = np.histogram_bin_edges(labels, bins=30)
+    before = np.zeros(len(edges) - 1)
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(5.2, 2.6), layout="constrained")
+        axes = figure.subplots()
+        for k, split_name in enumerate(SPLIT_NAMES):
+            counts = np.histogram(labels[split == k], edges)[0].astype(float)
+            axes.bar(edges[:-1], counts, np.diff(edges), before, align="edge", color=_SPLITS[k],
+                     label=split_name)  # fmt: skip
+            before += counts
+        axes.grid(axis="y", alpha=0.6)
+        axes.set(xlabel=name, ylabel="graphs")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False,
+                    borderaxespad=-1.8)  # fmt: skip
+        return _inline(figure, "Histogram of the labels in each split")
+
+
 def _inline(figure: Figure, title: str) -> str:
     """Return the SVG element alone, with a title for screen readers."""
     content = io.StringIO()

@@ -1,6 +1,7 @@
 """One graph as a picture: its rationale, or the scores of its nodes."""
 
 import io
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -11,12 +12,15 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import TwoSlopeNorm, to_rgba_array
 from matplotlib.figure import Figure
 
+from graphxai_data.drawing import rationale
+from graphxai_data.drawing.rationale import PALETTE, colours_of
 from graphxai_data.drawing.sketch import Points, Sketch, sketch
+from graphxai_data.graphs.rationale import alternatives_of
 from graphxai_data.metrics import as_array, checked_scores
 
 # Distance of the lines of a double bond; a graph is about 300 wide.
 _BETWEEN_LINES = 4.0
-_RATIONALE, _OTHER, _EDGE = "#e08214", "#d9d9d9", "#9a9a9a"
+_EDGE = "#9a9a9a"
 # Perceived brightness of red, green and blue.
 _LUMINANCE = np.array([0.299, 0.587, 0.114])
 # Text stays text, and files carry no date: the same figure has the same bytes.
@@ -37,16 +41,24 @@ class Drawing(Figure):
 def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
     """Draw the rationale of a graph, if it is known, and next to it scores of nodes, if given.
 
+    Each alternative has a colour of its own. Signed weights are a picture of their own, red for
+    positive and blue for negative ones.
+
     `data` is a PyG `Data`, with `smiles` for a molecule or `segments` for superpixels; `scores` is
     [n] or None, and `title` goes above them.
     """
-    painted, name = _highlighted(data)
-    panels: list[tuple[str, Any, Any]] = [(name, painted.astype(float), painted)]
+    weight = _on_cpu(data, "node_weight")
+    panels: list[tuple[str, Any, Any]] = []
+    if weight is None or "alternative_bits" in data:
+        name, painted = _highlighted(data)
+        if scores is None or name != "graph":
+            panels.append((name, np.zeros(data.num_nodes), painted))
+    if weight is not None:
+        panels.append(("weights", weight.astype(np.float64), None))
     if scores is not None:
         whole = np.array([0, data.num_nodes])
         values = checked_scores(as_array(scores), whole, "scores")
-        known = [] if name == "graph" else panels
-        panels = [*known, (title or "scores", values, None)]
+        panels.append((title or "scores", values, None))
     with mpl.rc_context(STYLE):
         figure = Drawing(figsize=(3.4 * len(panels), 3.6), layout="constrained")
         grid = figure.subplots(1, len(panels), squeeze=False)
@@ -56,14 +68,14 @@ def drawing(data: Any, scores: Any = None, title: str = "") -> Drawing:
     return figure
 
 
-def _highlighted(data: Any) -> tuple[npt.NDArray[np.bool_], str]:
-    """Return the nodes to paint [n], and what they are; "graph": none is to be painted."""
+def _highlighted(data: Any) -> tuple[str, npt.NDArray[np.bool_]]:
+    """Return what is painted, and its nodes [n]; "graph": none is."""
     if (mask := _on_cpu(data, "node_mask")) is not None:
-        return mask, "rationale"
+        return rationale.title(mask, _on_cpu(data, "alternative_bits")), mask
     y = _on_cpu(data, "y")
     if y is not None and len(y) == data.num_nodes > 1:
-        return y > 0, "nodes of class 1 and above"
-    return np.zeros(data.num_nodes, bool), "graph"
+        return "nodes of class 1 and above", y > 0
+    return "graph", np.zeros(data.num_nodes, bool)
 
 
 def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool_] | None) -> None:
@@ -79,9 +91,9 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
             axes.imshow(scores[segments], cmap="RdBu_r", vmin=-largest, vmax=largest)
         else:  # the digit as the model sees it
             axes.imshow(data.x[:, 0].cpu().numpy()[segments], cmap="gray_r", vmin=0, vmax=1)
-        if (mask := _on_cpu(data, "node_mask")) is not None:
+        for mask, colour in zip(_outlined(data), cycle(PALETTE), strict=False):
             inside = mask[segments].astype(float)
-            axes.contour(inside, levels=[0.5], colors=_RATIONALE, linewidths=1.2)
+            axes.contour(inside, levels=[0.5], colors=colour, linewidths=1.2)
         return
     layout = sketch(
         data.edge_index.cpu().numpy(),
@@ -95,7 +107,7 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
     if truth is None:
         paint = mpl.colormaps["RdBu_r"](norm(scores))
     else:
-        paint = to_rgba_array(list(np.where(truth, _RATIONALE, _OTHER)))
+        paint = to_rgba_array(colours_of(truth, _on_cpu(data, "alternative_bits")))
     axes.scatter(
         points[:, 0], points[:, 1], c=paint, s=70, edgecolors="#555555", linewidths=0.6, zorder=2
     )
@@ -105,6 +117,14 @@ def draw_graph(axes: Axes, data: Any, scores: Points, truth: npt.NDArray[np.bool
         axes.annotate(text, point, ha="center", va="center", fontsize=6, color=colour, zorder=3)
     axes.set_aspect("equal")
     axes.margins(0.08)
+
+
+def _outlined(data: Any) -> npt.NDArray[np.bool_]:
+    """Return [a, n] the alternatives of a graph: none if its rationale is null or not known."""
+    bits, mask = _on_cpu(data, "alternative_bits"), _on_cpu(data, "node_mask")
+    if bits is None:
+        bits = np.zeros(data.num_nodes, np.int64) if mask is None else mask.astype(np.int64)
+    return alternatives_of(bits)
 
 
 def _bonds(points: Points, layout: Sketch) -> list[Points]:

@@ -7,6 +7,9 @@ from graphxai_data.drawing.sketch import SIDE, Ints, Sketch, sketch, summed_in_g
 from graphxai_data.graphs.record import GraphRecord
 
 _RATIONALE = "bold dark_orange"
+# One style per alternative, then from the start again.
+_ALTERNATIVES = (_RATIONALE, "bold green", "bold medium_purple", "bold hot_pink", "bold yellow4")
+_FOR, _AGAINST = "bold red", "bold blue"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _SHADES = " ░▒▓█"
@@ -30,6 +33,7 @@ def sparkline(counts: Ints, width: int = 60) -> str:
 def graph_text(record: GraphRecord, width: int = 76, colours: bool = True) -> Text:
     """Draw one graph, its rationale orange, or without `colours` with a star at its atoms.
 
+    Further alternatives have other colours. Signed weights are red and blue, or have their sign.
     Lines have at most `width` characters; those of digits have 56, or 28 if there is less room.
     """
     if "segments" in record.meta:
@@ -39,13 +43,13 @@ def graph_text(record: GraphRecord, width: int = 76, colours: bool = True) -> Te
 
 def _digit(record: GraphRecord, characters: int) -> Text:
     """Draw a digit with some characters per pixel, darker where there is more ink."""
-    text, inside = Text(), record.rationale
+    text, inside, styles = Text(), record.rationale, node_styles(record)
     for row in record.meta["segments"]:
         for node in row.tolist():
             shade = _SHADES[round(float(record.x[node, 0]) * (len(_SHADES) - 1))]
             # Show the rationale even where there is almost no ink.
             shade = "·" if shade == " " and inside[node] else shade
-            text.append(shade * characters, _RATIONALE if inside[node] else "")
+            text.append(shade * characters, styles[node] or "")
         text.append("\n")
     return text
 
@@ -67,27 +71,51 @@ def _drawing(record: GraphRecord, width: int, colours: bool) -> Text:
     cells = (dots.reshape(rows, 4, width, 2).transpose(0, 2, 1, 3) * _DOTS).sum(axis=(2, 3))
     canvas = [[(chr(0x2800 + c) if c else " ", "dim") for c in row] for row in cells.tolist()]
 
-    inside = np.zeros(len(points), bool) if record.node_mask is None else record.node_mask
+    styles = node_styles(record)
     node_at: dict[tuple[int, int], int] = {}
     for node, (x, y) in enumerate(np.rint(points).astype(int).tolist()):
         place = (min(y // 4, rows - 1), min(x // 2, width - 1))
-        if inside[node] or place not in node_at:  # where nodes overlap, show the rationale
+        if styles[node] or place not in node_at:  # where nodes overlap, show the rationale
             node_at[place] = node
     letters = _letters(record, layout, starred=not colours)
     for (row, column), node in node_at.items():
         # A second letter takes the next place, unless a node is there.
         ends = [k for k in range(1, len(letters[node])) if (row, column + k) in node_at]
         text = letters[node][: min([*ends, width - column])]
-        style = _RATIONALE if inside[node] else "bold"
+        style = styles[node] or "bold"
         canvas[row][column : column + len(text)] = [(text, style), *[("", "")] * (len(text) - 1)]
     return Text.assemble(*(cell for row in canvas for cell in [*row, ("\n", "")]))
 
 
+def node_styles(record: GraphRecord) -> list[str]:
+    """Return the style of each node: of its first alternative, or of its sign; "" for others."""
+    if record.node_weight is not None and record.alternative_bits is None:
+        weights = record.node_weight.tolist()
+        return [_FOR if w > 0 else _AGAINST if w < 0 else "" for w in weights]
+    styles = [""] * record.num_nodes
+    if record.node_mask is not None:
+        for number, mask in reversed(list(enumerate(record.alternatives))):
+            for node in np.flatnonzero(mask):
+                styles[node] = _ALTERNATIVES[number % len(_ALTERNATIVES)]
+    return styles
+
+
 def _letters(record: GraphRecord, layout: Sketch, starred: bool) -> list[str]:
-    """Return elements, or circles that are filled in the rationale or for nodes of class 1."""
-    labels = layout.labels
+    """Return elements, or circles that are filled in the rationale or for nodes of class 1.
+
+    Elements with signed weights have their sign, or circles of a kind for each sign.
+    """
+    labels, weight = layout.labels, record.node_weight
+    signed, marks = weight is not None and starred, [""] * len(layout.labels)
+    if weight is not None and starred:
+        marks = [("-", "", "+")[int(sign) + 1] for sign in np.sign(weight)]
+    elif starred and record.node_mask is not None:
+        marks = ["*" * int(inside) for inside in record.node_mask]
     if layout.is_molecule:
-        stars = record.node_mask if starred and record.node_mask is not None else [0] * len(labels)
-        return [(label or "C") + "*" * int(star) for label, star in zip(labels, stars, strict=True)]
+        return [(label or "C") + mark for label, mark in zip(labels, marks, strict=True)]
+    if signed:
+        return [{"-": "⊖", "": "○", "+": "⊕"}[mark] for mark in marks]
     filled = record.node_y if record.node_mask is None else record.node_mask
+    if weight is not None:
+        filled = weight != 0
     return ["○"] * len(labels) if filled is None else ["●" if fill else "○" for fill in filled]

@@ -267,8 +267,8 @@ def plan_rows(
     plan = {}
     for name in names:
         known_name("model", name, MODELS)
-        settings = Settings.named(name, recipe.generator, configuration, changes)
-        shape = dataclasses.asdict(Shape.of(dataset))
+        shape, label = dataclasses.asdict(Shape.of(dataset)), recipe.schema.label
+        settings = Settings.named(name, recipe.generator, configuration, changes, label)
         with torch.device("meta"):  # no weights: only the model's kind is needed
             model = make_model(name, settings.architecture, **shape)
         check_evidence_cost(model, name, settings.training.evidence_cost)

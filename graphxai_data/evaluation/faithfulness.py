@@ -6,8 +6,10 @@ it. Nodes are removed with their edges, not set to zero: a node of zeros still c
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, InMemoryDataset
@@ -24,9 +26,11 @@ from graphxai_data.explain.models import (
     check_ready,
     device_of_model,
 )
-from graphxai_data.metrics import Bools, Floats, accuracy, top_rows
+from graphxai_data.graphs.columns import pointers
+from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.training.loss import training_loss
+from graphxai_data.training.scores import r_squared
 
 SPARSITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -36,28 +40,38 @@ def fidelity(
 ) -> dict[str, float]:
     """Return how often the prediction changes without the top k nodes, and with only them.
 
-    k is the size of the rationale, as for Jaccard@k. Fidelity+ is the share of graphs whose
-    predicted class changes when those nodes are removed (high: they are necessary), fidelity− the
-    share whose class changes when only they are left (low: they suffice). The `_probability`
-    columns are the mean decrease of the probability of that class. Characterisation is the harmonic
-    mean of fidelity+ and 1 − fidelity− (Amara et al., 2022). `scores` [N] are those of all nodes.
+    k is the size of the rationale, as for Jaccard@k; graphs whose rationale is empty, or the whole
+    graph, are left out. Fidelity+ is the share of graphs whose predicted class changes when those
+    nodes are removed (high: they are necessary), fidelity− the share whose class changes when only
+    they are left (low: they suffice). The `_probability` columns are the mean decrease of the
+    probability of that class. Characterisation is the harmonic mean of fidelity+ and 1 − fidelity−
+    (Amara et al., 2022). `scores` [N] are those of all nodes.
+
+    Of a model with one output, a number, fidelity+ and − are the mean absolute change of the
+    output, in units of the label; the other columns need classes.
     """
     check_ready(model)
-    part = truth.part
-    whole = class_probabilities(model, part, batch_size)
-    predicted = whole.argmax(1)
-    cells = np.arange(len(predicted)), predicted
+    part, sizes = truth.part, _rationale_sizes(truth)
+    counted = (sizes > 0) & (sizes < np.diff(truth.node_ptr))
+    if not counted.any():
+        raise InputError(
+            "faithfulness: the rationale of every graph is empty, or the whole graph; there are no "
+            "other nodes to compare with"
+        )
     top = highest(scores, truth)
-    without = class_probabilities(model, reduced(part, ~top), batch_size)
-    alone = class_probabilities(model, reduced(part, top), batch_size)
-    plus = float((without.argmax(1) != predicted).mean())
-    minus = float((alone.argmax(1) != predicted).mean())
-    sufficient = 1 - minus
+    parts, rows = (part, reduced(part, ~top), reduced(part, top)), torch.from_numpy(counted)
+    outputs = [graph_logits(model, graphs, batch_size).cpu()[rows] for graphs in parts]
+    whole, without, alone = outputs
+    plus, minus = (float(_changes(whole, other).mean()) for other in (without, alone))
+    if whole.shape[1] == 1:
+        return {"fidelity_plus": plus, "fidelity_minus": minus}
+    predicted, sufficient = whole.argmax(dim=1, keepdim=True), 1 - minus
+    of_class = [values.double().softmax(dim=1).gather(1, predicted) for values in outputs]
     return {
         "fidelity_plus": plus,
         "fidelity_minus": minus,
-        "fidelity_plus_probability": float((whole - without)[cells].mean()),
-        "fidelity_minus_probability": float((whole - alone)[cells].mean()),
+        "fidelity_plus_probability": float((of_class[0] - of_class[1]).mean()),
+        "fidelity_minus_probability": float((of_class[0] - of_class[2]).mean()),
         "characterisation": 2 * plus * sufficient / ((plus + sufficient) or 1),
     }
 
@@ -65,21 +79,31 @@ def fidelity(
 def sparsity_curves(
     model: nn.Module, truth: Truth, scores: Floats, sparsities: Sequence[float] = SPARSITIES
 ) -> dict[str, list[float]]:
-    """Return fidelity+ and − when an explanation is the share 1 − sparsity of highest nodes."""
+    """Return fidelity+ and − when an explanation is the share 1 − sparsity of highest nodes.
+
+    As in `fidelity`, they are shares of graphs, or mean changes of the output if it is a number.
+    """
     sparsities = [finite_number("sparsity", sparsity, 0, 1) for sparsity in sparsities]
     check_ready(model)
     curves: dict[str, list[float]] = {
         "sparsity": sparsities, "fidelity_plus": [], "fidelity_minus": [],
     }  # fmt: skip
     size = np.diff(truth.node_ptr)
-    predicted = class_probabilities(model, truth.part).argmax(1)
+    whole = graph_logits(model, truth.part)
     for sparsity in sparsities:
         count = np.clip(np.rint((1 - sparsity) * size), 1, np.maximum(size - 1, 1))
         top = top_rows(scores, truth.node_ptr, count.astype(np.int64))
         for key, keep in (("fidelity_plus", ~top), ("fidelity_minus", top)):
-            now = class_probabilities(model, reduced(truth.part, keep)).argmax(1)
-            curves[key].append(float((now != predicted).mean()))
+            now = graph_logits(model, reduced(truth.part, keep))
+            curves[key].append(float(_changes(whole, now).mean()))
     return curves
+
+
+def _changes(before: Tensor, after: Tensor) -> Tensor:
+    """Return [g] 1 where the predicted class changes, else 0; of numbers, how far they change."""
+    if before.shape[1] == 1:
+        return (before - after).abs().squeeze(1).double()
+    return (before.argmax(dim=1) != after.argmax(dim=1)).double()
 
 
 def retrained_accuracy(
@@ -88,10 +112,7 @@ def retrained_accuracy(
     test: GraphXAIDataset,
     keep: tuple[Bools, Bools],
     loss: str = "ce",
-    *,
-    epochs: int = 5,
-    rate: float = 1e-3,
-    seed: int = 0,
+    **options: Any,
 ) -> float:
     """Return the accuracy on test graphs without some nodes, after fine-tuning on such graphs.
 
@@ -99,9 +120,43 @@ def retrained_accuracy(
     for that reason alone. After fine-tuning, its errors are due to what was removed: the better the
     explainer, the lower this accuracy.
 
-    `keep` says which nodes stay, [N] of the training graphs and [N] of the test graphs. `loss` is
-    that of the model's training, "ce" or "bce"; contributions are not penalised.
+    Args:
+        model: trained on whole graphs; it is not changed.
+        training: its training graphs.
+        test: graphs that it did not see.
+        keep: which nodes stay, [N] of the training graphs and [N] of the test graphs.
+        loss: that of the model's training; contributions are not penalised.
+        options: `epochs`, `rate` and `seed` of the fine-tuning.
     """
+    outputs, label = _retrained(model, training, test, keep, loss, **options)
+    return accuracy(outputs.argmax(dim=1).numpy(), label)
+
+
+def retrained_r2(
+    model: nn.Module,
+    training: GraphXAIDataset,
+    test: GraphXAIDataset,
+    keep: tuple[Bools, Bools],
+    loss: str = "mse",
+    **options: Any,
+) -> float:
+    """Return R² after such a fine-tuning where labels are numbers; arguments as before."""
+    outputs, label = _retrained(model, training, test, keep, loss, **options)
+    return r_squared(outputs.squeeze(1).double().numpy(), label.astype(np.float64))
+
+
+def _retrained(
+    model: nn.Module,
+    training: GraphXAIDataset,
+    test: GraphXAIDataset,
+    keep: tuple[Bools, Bools],
+    loss: str,
+    *,
+    epochs: int = 5,
+    rate: float = 1e-3,
+    seed: int = 0,
+) -> tuple[Tensor, npt.NDArray[Any]]:
+    """Return the outputs [g, c] for the reduced test graphs, and their labels [g]."""
     tuned = copy.deepcopy(model)  # the caller's model must not change
     device = device_of_model(tuned)
     with seeded(torch_seed(seed, "faithfulness/retrain")):
@@ -115,26 +170,22 @@ def retrained_accuracy(
                 optimiser.step()
     tuned.train(mode=False)
     reduced_test = reduced(test, keep[1])
-    predicted = class_probabilities(tuned, reduced_test).argmax(1)
-    return accuracy(predicted, reduced_test._data.y.numpy())
+    return graph_logits(tuned, reduced_test).cpu(), reduced_test._data.y.numpy()
 
 
 def highest(scores: Floats, truth: Truth) -> Bools:
     """Return [N] the highest-scored nodes of each graph, as many as its rationale has."""
-    sizes = np.add.reduceat(truth.node_mask.astype(np.int64), truth.node_ptr[:-1])
-    return top_rows(scores, truth.node_ptr, sizes)
+    return top_rows(scores, truth.node_ptr, _rationale_sizes(truth))
 
 
-def class_probabilities(model: nn.Module, graphs: InMemoryDataset, batch_size: int = 64) -> Floats:
-    """Return the softmax [g, c] of a model's logits."""
-    logits = graph_logits(model, graphs, batch_size)
-    probabilities: Floats = logits.double().softmax(dim=1).cpu().numpy()
-    return probabilities
+def _rationale_sizes(truth: Truth) -> Ints:
+    """Return [g] the number of nodes in each rationale."""
+    return np.diff(pointers(truth.node_mask)[truth.node_ptr])
 
 
 @torch.no_grad()
-def graph_logits(model: nn.Module, graphs: InMemoryDataset, batch_size: int) -> Tensor:
-    """Return the logits [g, c] of a model."""
+def graph_logits(model: nn.Module, graphs: InMemoryDataset, batch_size: int = 64) -> Tensor:
+    """Return the outputs [g, c] of a model."""
     device, logits = device_of_model(model), []
     for batch in BatchLoader(graphs, batch_size):
         b = batch.to(device)

@@ -82,7 +82,7 @@ def resolve(
     if isinstance(explainer, str | Path):
         return ScoreFile.load(explainer)
     if isinstance(explainer, PyGExplainer | ExplainerAlgorithm):
-        return pyg_function(name, explainer, model)
+        return pyg_function(name, explainer, model, recipe.schema.label if recipe else "class")
     if isinstance(explainer, type):
         raise InputError(
             f"explainer '{name}': expected an explainer, got the class {explainer.__name__}; make "

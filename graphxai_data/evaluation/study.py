@@ -17,6 +17,7 @@ from graphxai_data.evaluation.faithfulness import (
     fidelity,
     highest,
     retrained_accuracy,
+    retrained_r2,
     sparsity_curves,
 )
 from graphxai_data.evaluation.floors import floor_scores
@@ -174,7 +175,8 @@ class Study:
         rows, options = [saved.row(variant) for variant in group], self.options
         times = conditions(model).items()
         timed = not options.timing or all(times <= row.items() for row in rows)
-        faithful = not options.faithfulness or all("retrained_accuracy" in row for row in rows)
+        retrained = ("retrained_accuracy", "retrained_r2")
+        faithful = not options.faithfulness or all(row.keys() & set(retrained) for row in rows)
         scored = faithful and not options.save_scores and all(map(self._is_scored, rows))
         if timed and scored:
             return
@@ -212,11 +214,14 @@ class Study:
         return "jaccard" in row and own
 
     def _retrain(self, model: nn.Module, card: Card, training: Scores, scores: Scores) -> Row:
-        """Return the accuracy after retraining without the highest-scored nodes, and curves."""
+        """Return the accuracy, or R², after retraining without the highest nodes, and curves."""
         part, loss = self._training.part, card.training.loss
         keep = ~highest(training.nodes, self._training), ~highest(scores.nodes, self.truth)
-        accuracy = retrained_accuracy(model, part, self.part, keep, loss, seed=card.seed)
         curves = sparsity_curves(model, self.truth, scores.nodes)
+        if card.shape.label == "number":
+            r2 = retrained_r2(model, part, self.part, keep, loss, seed=card.seed)
+            return {"retrained_r2": r2, "curves": curves}
+        accuracy = retrained_accuracy(model, part, self.part, keep, loss, seed=card.seed)
         return {"retrained_accuracy": accuracy, "curves": curves}
 
     @cached_property

@@ -63,8 +63,10 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     models that add edge features to messages; in others nodes carry the whole logit, and this is an
     `InputError`. Contributions have signs and are no factors; `Explanation.to_pyg` scales them.
 
-    `index` selects the outputs that are explained: graphs of a batch, or nodes for node-level
-    models. The contributions are those to the sum of the selected logits, all of them if None.
+    The mode of the `model_config` is "multiclass_classification", or "regression" for a model with
+    one output. `index` selects the outputs that are explained: graphs of a batch, or nodes for
+    node-level models. The contributions are those to the sum of the selected logits, all of them if
+    None.
 
     Args:
         row: the target's logit, or its contrast to the mean of the others.
@@ -99,7 +101,8 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         with explanation_mode(model), torch.enable_grad():
             logits = inputs._replace(**leaves).outputs(model)
             rows = len(x) if self.model_config.task_level == ModelTaskLevel.node else inputs.graphs
-            values, _ = explained(check_logits(logits, rows, len(x)), target, self.row)
+            logits = check_logits(logits, rows, len(x))
+            values, _ = explained(logits, self._classes(logits, target), self.row)
             features, edges = _contributions(_selected(values, index).sum(), leaves)
         config, masks = self.explainer_config, {}
         if index is None:  # contributions and bias add up to the explained values
@@ -117,21 +120,34 @@ class BcosExplainer(ExplainerAlgorithm):  # type: ignore[misc]
             masks["edge_mask"] = edges
         return PyGExplanation(**masks)
 
+    def _classes(self, logits: Tensor, target: Tensor) -> Tensor | None:
+        """Return the explained classes; None for a number, since PyG's target is its value then."""
+        if self.model_config.mode != ModelMode.regression:
+            return target
+        if logits.shape[1] != 1:
+            raise InputError(
+                f"mode 'regression': expected a model with one output, got {logits.shape[1]}; "
+                "explain one of them, or use 'multiclass_classification'"
+            )
+        return None
+
     def supports(self) -> bool:
-        """Return whether this is classification of graphs or nodes by logits, and masks per node.
+        """Return whether logits or numbers of graphs or nodes are explained, by masks per node.
 
         The log says what is not supported, as PyG's own algorithms do.
         """
         mask, model = self.explainer_config.node_mask_type, self.model_config
         reasons = {
-            f"mode '{model.mode.value}'": model.mode != ModelMode.multiclass_classification,
+            f"mode '{model.mode.value}'": model.mode == ModelMode.binary_classification,
             "task_level 'edge'": model.task_level == ModelTaskLevel.edge,
             f"return_type '{model.return_type.value}'": model.return_type != ModelReturnType.raw,
             "node_mask_type 'common_attributes'": mask == MaskType.common_attributes,
         }
         for reason, holds in reasons.items():
             if holds:
-                log.error("BcosExplainer explains logits of classes; not for %s", reason)
+                log.error(
+                    "BcosExplainer explains logits of classes, or numbers; not for %s", reason
+                )
         return not any(reasons.values())
 
 

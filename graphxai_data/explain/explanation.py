@@ -137,7 +137,7 @@ class Explanation:
     def draw(self, i: int = 0) -> "Figure":
         """Return a figure of graph i of the batch: its rationale, if known, and its node scores.
 
-        Red nodes speak for the explained class, blue ones against it.
+        Red nodes speak for the explained class, or raise the number, blue ones do the opposite.
         """
         from graphxai_data.drawing.graphs import drawing
 
@@ -147,6 +147,9 @@ class Explanation:
         graph = self.data[i] if isinstance(self.data, Batch) else self.data
         scores = self.node_scores[self.batch == i].detach()
         title = "scores" if self.target is None else f"for class {int(self.target[i])}"
+        label = graph.get("y")
+        if self.target is not None and label is not None and label.is_floating_point():
+            title = "for the label"
         return drawing(graph, scores, title)
 
     def to_pyg(

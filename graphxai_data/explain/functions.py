@@ -12,7 +12,10 @@ from graphxai_data.explain.explanation import Explanation
 from graphxai_data.explain.pyg import mask_scores
 from graphxai_data.files.plugins import Group, Origin
 
-_ANSWERS = ("node_mask", "edge_mask", "split", "group", "cause", "cause_y")
+_ANSWERS = (
+    "node_mask", "edge_mask", "alternatives", "alternative_bits", "node_weight", "split", "group",
+    "cause", "cause_y",
+)  # fmt: skip
 
 
 def without_answers(data: Any) -> Any:

@@ -1,10 +1,10 @@
 """GNNExplainer (Ying et al., 2019) with PyG's objective, for a whole batch of graphs at once.
 
-Masks of edges and of node features are learned so that the masked graph keeps its class, with few
-entries, near 0 or 1. Graphs do not interact in the model, in the loss (a sum with one term per
-graph) or in Adam (which updates each entry separately). So one optimisation explains all graphs of
-a batch with the same result as one optimisation per graph. A model gets the edge mask as
-`edge_weight`, or, if it takes none, as PyG's class sets it: in its `MessagePassing` layers.
+Masks of edges and of node features are learned so that the masked graph keeps its class, or its
+number, with few entries, near 0 or 1. Graphs do not interact in the model, in the loss (a sum with
+one term per graph) or in Adam (which updates each entry separately). So one optimisation explains
+all graphs of a batch with the same result as one optimisation per graph. A model gets the edge mask
+as `edge_weight`, or, if it takes none, as PyG's class sets it: in its `MessagePassing` layers.
 """
 
 import math
@@ -58,6 +58,9 @@ def gnn_explainer(
     the paper learns one of edges only. The score of a node is computed from those of its edges, or
     is the sum of those of its features (`node_scores`).
 
+    If the model has one output, a number, the masks keep it: the loss is then the squared change of
+    the output, as PyG's is for regression.
+
     The draws of initial masks depend on the seed and the `graph_id`, which all our datasets have,
     not on the batch; without `graph_id`, on the graph's position in its batch.
     """
@@ -73,7 +76,7 @@ def gnn_explainer(
         raise InputError("node_scores: expected 'edges', or with node_mask=True 'features'")
     value, classes = inputs.explained(model, target, row)
     masks = initial or initial_masks(inputs, seed, node_mask)
-    masks = _learn(model, inputs, classes, masks, epochs, rate)
+    masks = _learn(model, inputs, value, classes, masks, epochs, rate)
     if masks.features is not None and node_scores == "features":
         nodes = masks.features.sum(dim=1)
     else:
@@ -105,9 +108,15 @@ def _normal(seed: int, graph: int, count: int) -> np.ndarray:
 
 
 def _learn(
-    model: nn.Module, inputs: Inputs, target: Tensor, initial: Masks, epochs: int, rate: float
+    model: nn.Module,
+    inputs: Inputs,
+    value: Tensor,
+    target: Tensor,
+    initial: Masks,
+    epochs: int,
+    rate: float,
 ) -> Masks:
-    """Return σ(masks) after some epochs of Adam."""
+    """Return σ(masks) after some epochs of Adam, which keep classes [g] or numbers [g]."""
     graphs, leaf = inputs.graphs, initial.edges.detach().clone().requires_grad_()
     edges = _LearnedMask(leaf, inputs.edge_graph, graphs, _EDGE_SIZE, _EDGE_ENTROPY)
     features, masks = None, [edges]
@@ -124,9 +133,10 @@ def _learn(
         for _ in range(epochs):
             x = inputs.x if features is None else inputs.x * features.logits.sigmoid()
             logits = inputs.logits(model, x=x, edge_weight=edges.logits.sigmoid())
-            if logits.shape[1] < 2:
-                raise InputError("'gnn-explainer' keeps a class among several; got one logit")
-            loss = nn.functional.cross_entropy(logits, target, reduction="sum")
+            if logits.shape[1] == 1:
+                loss = nn.functional.mse_loss(logits.squeeze(1), value, reduction="sum")
+            else:
+                loss = nn.functional.cross_entropy(logits, target, reduction="sum")
             loss = loss + sum(mask.penalty() for mask in masks)
             gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
             if gradients[0] is None:

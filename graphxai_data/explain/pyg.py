@@ -158,11 +158,15 @@ def _outputs(explanation: PyGExplanation, graphs: int, nodes: int) -> dict[str, 
     """Return target, logit, bias and node of an explanation, where it has them.
 
     There are none if only some graphs of a batch are explained, or several outputs of a graph. The
-    `prediction` of PyG is not taken for a logit: it may be a probability.
+    `prediction` of PyG is not taken for a logit: it may be a probability. Of a number, PyG's target
+    is the value [g, 1]; ours is its position among the outputs, 0.
     """
     target, index = explanation.get("target"), explanation.get("index")
     unknown = {"target": None, "logit": None, "bias": None}
-    if target is None or target.is_floating_point():
+    if target is not None and target.is_floating_point():
+        is_one = target.ndim == 1 or target.shape[1] == 1
+        target = torch.zeros(len(target), dtype=torch.int64).to(target.device) if is_one else None
+    if target is None:
         return unknown
     logit, node = explanation.get("logit"), None
     if len(target) == graphs and graphs > 1 and index is not None:

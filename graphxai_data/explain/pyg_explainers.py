@@ -30,8 +30,10 @@ from graphxai_data.explain.models import (
     further_arguments,
     mask_layers,
 )
+from graphxai_data.graphs.schema import Label
 
-_MODEL = {"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"}
+# By the label of the dataset.
+_MODES = {"class": ModelMode.multiclass_classification, "number": ModelMode.regression}
 # Masks of nodes and of edges, the most detailed first.
 _MASKS = (
     ("attributes", "object"), ("attributes", None), ("object", "object"), ("object", None),
@@ -46,9 +48,9 @@ _NO_NEWS = ("Input Tensor .* did not already require gradients", "Setting .* hoo
 
 @dataclass(frozen=True)
 class PyGFunction:
-    """An explainer of PyG as a function of one graph; its result is for the predicted class.
+    """An explainer of PyG as a function of one graph: it explains the predicted class, or number.
 
-    An explainer of type "phenomenon" explains the class `y` of the graph instead.
+    An explainer of type "phenomenon" explains the label `y` of the graph instead.
     """
 
     name: str
@@ -102,15 +104,19 @@ class PyGFunction:
     def _label(self, data: Any) -> Tensor:
         if data.get("y") is None:
             raise InputError(
-                f"explainer '{self.name}': of type 'phenomenon', which explains the class y of a "
+                f"explainer '{self.name}': of type 'phenomenon', which explains the label y of a "
                 "graph, and these graphs have none; use explanation_type='model'"
             )
-        label: Tensor = data.y.view(-1)
+        is_number = self.explainer.model_config.mode == ModelMode.regression
+        label: Tensor = data.y.view(-1, 1) if is_number else data.y.view(-1)  # as the outputs are
         return label
 
 
 def pyg_function(
-    name: str, explainer: Explainer | ExplainerAlgorithm, model: nn.Module | None
+    name: str,
+    explainer: Explainer | ExplainerAlgorithm,
+    model: nn.Module | None,
+    label: Label = "class",
 ) -> PyGFunction:
     """Return an explainer, or an algorithm that gets one, as a function of one graph.
 
@@ -118,23 +124,27 @@ def pyg_function(
         name: of its row, for messages.
         explainer: for the model, if one is given.
         model: in evaluation mode; None is the explainer's own.
+        label: what the model predicts: a "class", or a "number".
     """
     what = f"explainer '{name}'"
     if isinstance(explainer, ExplainerAlgorithm):
         if model is None:
             raise InputError(f"{what}: {type(explainer).__name__} explains a model; give one")
-        explainer = _connected(what, explainer, model)
+        explainer = _connected(what, explainer, model, label)
     elif model is not None and explainer.model is not model:
         raise InputError(
             f"{what}: made for another model, a {type(explainer.model).__name__}; make it for the "
             "model that is given, or give its own"
         )
-    _check(what, explainer)
+    _check(what, explainer, label)
     return PyGFunction(name, explainer)
 
 
-def _connected(what: str, algorithm: ExplainerAlgorithm, model: nn.Module) -> Explainer:
+def _connected(
+    what: str, algorithm: ExplainerAlgorithm, model: nn.Module, label: Label
+) -> Explainer:
     """Return an explainer of a model, with the most detailed masks that the algorithm supports."""
+    config = {"mode": _MODES[label].value, "task_level": "graph", "return_type": "raw"}
     has_edges = bool(mask_layers(model)) and not isinstance(algorithm, _OF_FEATURES)
     with _silent_root_logger():
         for nodes, edges in _MASKS:
@@ -142,7 +152,7 @@ def _connected(what: str, algorithm: ExplainerAlgorithm, model: nn.Module) -> Ex
                 continue
             try:
                 return Explainer(
-                    model, algorithm, "model", _MODEL, node_mask_type=nodes, edge_mask_type=edges
+                    model, algorithm, "model", config, node_mask_type=nodes, edge_mask_type=edges
                 )
             except ValueError:  # not supported
                 continue
@@ -150,23 +160,24 @@ def _connected(what: str, algorithm: ExplainerAlgorithm, model: nn.Module) -> Ex
     if not has_edges:
         advice = f"it may need edges, and {type(model).__name__} has no layers that see any"
     raise InputError(
-        f"{what}: {type(algorithm).__name__} supports no explanation of the predicted class of a "
+        f"{what}: {type(algorithm).__name__} supports no explanation of the predicted {label} of a "
         f"graph; {advice}"
     )
 
 
-def _check(what: str, explainer: Explainer) -> None:
-    """Raise an `InputError` unless an explainer can explain the classes of graphs."""
+def _check(what: str, explainer: Explainer, label: Label) -> None:
+    """Raise an `InputError` unless an explainer can explain the classes, or numbers, of graphs."""
     check_ready(explainer.model)
     config = explainer.model_config
     for key, value, expected in (
         ("task_level", config.task_level, ModelTaskLevel.graph),
-        ("mode", config.mode, ModelMode.multiclass_classification),
+        ("mode", config.mode, _MODES[label]),
     ):
         if value != expected:
+            outputs = "a logit for each class" if label == "class" else "one output, the number,"
             raise InputError(
                 f"{what}: made for {key} '{value.value}', expected '{expected.value}': models have "
-                "a logit for each class of a graph; change its model_config"
+                f"{outputs} of a graph; change its model_config"
             )
     if explainer.node_mask_type == MaskType.common_attributes:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The outputs that are explained: the logit of a class, or its contrast to the others."""
+"""The outputs that are explained: the logit of a class, its contrast to the others, or a number."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from graphxai_data.errors import InputError
 
 Row = Literal["logit", "contrast"]
-# A class for all graphs, or [g] one per graph; None is the predicted one.
+# A class for all graphs, or [g] one per graph; None is the predicted one. A number is output 0.
 Target = int | Tensor | None
 ROWS: tuple[Row, ...] = ("logit", "contrast")
 
@@ -18,7 +18,8 @@ def explained(logits: Tensor, target: Target, row: Row) -> tuple[Tensor, Tensor]
 
     A value is the logit of the class, or its difference to the mean of the other logits.
     Cross-entropy does not determine a shift common to all logits, and so no single logit, but it
-    does determine their contrast.
+    does determine their contrast. The only output [g, 1] of a model for numbers is its own value,
+    that of class 0.
     """
     if row not in ROWS:
         raise InputError(f"row: expected one of {', '.join(ROWS)}, got {row!r}")
@@ -27,7 +28,10 @@ def explained(logits: Tensor, target: Target, row: Row) -> tuple[Tensor, Tensor]
     if row == "logit":
         return logit, classes
     if logits.shape[1] < 2:
-        raise InputError("row: 'contrast' needs at least two classes, got 1; use 'logit'")
+        raise InputError(
+            "row: 'contrast' is between the logits of classes, and this model has one output; use "
+            "'logit'"
+        )
     return logit - (logits.sum(dim=1) - logit) / (logits.shape[1] - 1), classes
 
 

@@ -138,6 +138,14 @@ RULES_OF_DATASETS: dict[str, tuple[str, ...]] = {
     "di-halo-ring": ("dihalo", "dihalo_pair"),
     "one-colour-motif": ("ba2motif_balanced",),
     "red-then-blue-motif": ("ba2motif_pair",),
+    "lipophilic-elements": ("crippen",),
+    "lipophilic-surroundings": ("crippen",),
+    "hydrogens-on-carbon": ("crippen",),
+    "heteroatoms": ("smarts",),
+    "named-heteroatoms": ("smarts",),
+    "aromatic-atoms": ("smarts",),
+    "substructures": ("smarts",),
+    "five-node-block": ("spmotif",),
 }
 _NAMES = {name for v in (*VARIANTS, *FLOORS) for name in (v.name, v.method)}
 _NAMES |= {"all", "floors", *RULES_OF_DATASETS}
@@ -188,6 +196,8 @@ def variants_for(
         if variant.kind in kinds
         and (not variant.generators or (recipe and recipe.generator in variant.generators))
     ]
+    if recipe is not None and recipe.schema.label == "number":  # there are no other logits
+        variants = [variant for variant in variants if variant.options.get("row") != "contrast"]
     if not (isinstance(model, BcosGINE) and model.additive):  # edges contribute nothing
         variants = [variant for variant in variants if not variant.options.get("fold_edges")]
     # A model that sees no edges, or that cannot be told to see only some of them.

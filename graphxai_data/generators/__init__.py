@@ -24,6 +24,7 @@ GENERATORS = {
     "ba2motif": "BA2MotifGenerator",
     "ba2motif_balanced": "BalancedBA2MotifGenerator",
     "ba2motif_pair": "BA2MotifPairGenerator",
+    "crippen": "CrippenGenerator",
     "dihalo": "DiHaloGenerator",
     "dihalo_pair": "DiHaloPairGenerator",
     "mnist75sp": "MNIST75spGenerator",
@@ -32,6 +33,8 @@ GENERATORS = {
     "nci1": "NCI1Generator",
     "pattern": "PatternGenerator",
     "pattern_published": "PublishedPatternGenerator",
+    "smarts": "SmartsGenerator",
+    "spmotif": "SPMotifGenerator",
 }
 PLUGINS = Group("graphxai_data.generators", "generator", GENERATORS)
 

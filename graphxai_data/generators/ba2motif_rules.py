@@ -27,6 +27,14 @@ def one_colour_motifs(graphs: Graphs, colours: tuple[int, ...]) -> npt.NDArray[n
     return is_motif[part].astype(np.float64)
 
 
+def five_node_blocks(graphs: Graphs) -> npt.NDArray[np.float64]:
+    """Return 1 [N] for nodes of parts of five nodes that are left without bridges, else 0."""
+    nodes = len(graphs.x)
+    part = components(graphs.edges[:, ~is_bridge(graphs.edges, nodes)], nodes)
+    size = np.bincount(part, minlength=nodes)
+    return np.asarray(size[part] == MOTIF_NODES, np.float64)
+
+
 def is_bridge(edges: Ints, nodes: int) -> npt.NDArray[np.bool_]:
     """Return which edges [M] of `edges` [2, M] (both directions) are bridges.
 

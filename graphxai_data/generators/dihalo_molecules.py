@@ -119,14 +119,29 @@ def molecule_graph(params: DiHaloParams, smiles: str, words: Words, index: int) 
         molecule = Chem.AddHs(molecule)
     symbols = elements_of(smiles)  # hydrogens come last
     symbols += ["H"] * (molecule.GetNumAtoms() - len(symbols))
-    element = np.array([params.atoms.index(symbol) for symbol in symbols])
+    return graph_of(
+        molecule, [params.atoms.index(symbol) for symbol in symbols], params.atoms, words
+    )
+
+
+def graph_of(
+    molecule: Chem.Mol, element: Sequence[int], atoms: Sequence[str], words: Words
+) -> MoleculeGraph:
+    """Return the graph of a molecule, its nodes in the order of random `words`, at least [n].
+
+    Args:
+        molecule: with n atoms.
+        element: [n] position of each atom's element in `atoms`.
+        atoms: the elements, in the order of the one-hot node features.
+        words: one for each atom or more.
+    """
     atom_at = np.argsort(words[: len(element)], kind="stable")
     # The nonzero entries of the matrix of bond orders are the edges in both directions, sorted.
     # Iterating over RDKit's bond objects takes three times as long.
     orders = Chem.GetAdjacencyMatrix(molecule, useBO=True)[atom_at][:, atom_at]
     edge_index = np.stack(np.nonzero(orders))
     kind = _KIND_OF_TWICE_THE_ORDER[(2 * orders[edge_index[0], edge_index[1]]).astype(np.int64)]
-    x = one_hot(element[atom_at], len(params.atoms))
+    x = one_hot(np.asarray(element)[atom_at], len(atoms))
     return MoleculeGraph(atom_at, x, edge_index, one_hot(kind, len(BONDS)))
 
 
@@ -146,11 +161,11 @@ def reason_against(params: DiHaloParams, molecule: Chem.Mol, background: Backgro
 
 def elements_of(smiles: str) -> list[str]:
     """Return the element of every atom of a SMILES."""
-    return [_element(text) for text in atoms_of(smiles)]
+    return [element_of(text) for text in atoms_of(smiles)]
 
 
 @lru_cache(maxsize=1024)
-def _element(atom: str) -> str:
+def element_of(atom: str) -> str:
     """Return the element of an atom as SMILES writes it, such as N for "[nH]"."""
     symbol = _ELEMENT.match(atom)
     return symbol.group(1).capitalize() if symbol else atom

@@ -121,10 +121,8 @@ def too_few_backgrounds(path: Path, usable: int, count: int, rejected: list[str]
     )
 
 
-def _candidate(
-    smiles: str, reason_against: Callable[[Chem.Mol, Background], str | None]
-) -> tuple[str, Chem.Mol, Background] | str:
-    """Return a molecule with its canonical SMILES and its background, or why it is rejected."""
+def parse_simple(smiles: str) -> tuple[Chem.Mol, list[str]] | str:
+    """Return a molecule and its atoms as they are written, or why graphs cannot show it."""
     if len(smiles) > _MAX_LETTERS:
         return "too large"
     molecule: Chem.Mol | None = Chem.MolFromSmiles(smiles)
@@ -137,6 +135,17 @@ def _candidate(
         return "has atoms that are not simple elements, or hydrogens written as atoms"
     if _UNUSUAL.search(smiles):
         return "has isotopes, or bonds that are not single, double, triple or aromatic"
+    return molecule, atoms
+
+
+def _candidate(
+    smiles: str, reason_against: Callable[[Chem.Mol, Background], str | None]
+) -> tuple[str, Chem.Mol, Background] | str:
+    """Return a molecule with its canonical SMILES and its background, or why it is rejected."""
+    parsed = parse_simple(smiles)
+    if isinstance(parsed, str):
+        return parsed
+    molecule, atoms = parsed
     if not free_ring_closure(smiles):
         return "has no ring-closure number left"
     if len(atoms) > MAX_ATOMS // 4:

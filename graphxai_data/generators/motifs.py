@@ -17,6 +17,7 @@ from graphxai_data.seeds import Words, rng_for
 MOTIFS: dict[str, tuple[tuple[int, int], ...]] = {
     "house": ((0, 1), (0, 2), (1, 2), (0, 3), (1, 4), (3, 4)),
     "cycle": ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0)),
+    "crane": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (2, 4)),
     "k23": ((0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4)),
 }
 MOTIF_NODES = 5

@@ -13,6 +13,8 @@ MOTIFS_OF_NETWORKX: dict[str, Callable[[], "nx.Graph[int]"]] = {
     "house": nx.house_graph,
     "cycle": lambda: nx.cycle_graph(5),
     "k23": lambda: nx.complete_bipartite_graph(2, 3),
+    # A hub that is joined to all nodes of a path of four.
+    "crane": lambda: nx.compose(nx.star_graph(4), nx.path_graph([1, 2, 3, 4])),
 }
 
 

@@ -52,14 +52,26 @@ class BcosGIN(GraphNetwork):
 
     @torch.no_grad()
     def calibrate(
-        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, batch: Tensor | None
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None,
+        batch: Tensor | None,
+        numbers: Tensor | None = None,
     ) -> None:
         """Set the logit scale so that the logits of these graphs have standard deviation 1.
 
         The logits of a new B-cos network are almost 0 (3e-10 for B = 3), and it would not learn.
+        Where labels are `numbers` [g], the outputs get their root mean square instead, both without
+        the bias: layers have weights of length 1, so that the size of outputs is hard to learn.
         """
         evidence = (self(x, edge_index, edge_attr, batch) - self.logit_bias) / self.logit_scale
         scale = 1 / evidence.std()
+        if numbers is not None:
+            wanted, actual = (
+                v.square().mean().sqrt() for v in (numbers - self.logit_bias, evidence)
+            )
+            scale = wanted / actual
         if not torch.isfinite(scale):
             raise InputError(
                 "initial logits are all alike, so there is nothing to learn from: with this depth "

@@ -24,6 +24,8 @@ MODELS: dict[str, type[GraphModel]] = {
     "deepsets": DeepSets,
 }
 CONFIGURATIONS = ("default", "paper")
+# Losses, by what the label of a graph or node is.
+LOSSES: dict[str, tuple[str, ...]] = {"class": ("ce", "bce"), "number": ("mse", "mae")}
 # Options that the dataset decides, not a configuration.
 _SHAPE = ("in_features", "edge_features", "classes", "level")
 Count = Annotated[int, Between(1, 10**8)]
@@ -34,9 +36,10 @@ class Training(Checked):
     """How a model is trained.
 
     Attributes:
-        loss: "ce" over the classes, or "bce" for each class separately.
+        loss: "ce" over the classes, or "bce" for each class separately; for labels that are
+            numbers "mse", the mean squared error, or "mae", the mean absolute error.
         select: the best epoch has the lowest "loss" or the highest "accuracy" on validation; of
-            equal epochs, the first is best.
+            equal epochs, the first is best. Numbers have no accuracy.
         batch_size: graphs per step.
         epochs: maximum number of epochs.
         learning_rate: of Adam, at the beginning.
@@ -45,12 +48,13 @@ class Training(Checked):
             "cosine": rise to `learning_rate` in the first twentieth of all steps, then fall to
             `minimum_rate` along half a cosine.
         stop_patience: training ends when validation has not improved for so many epochs.
-        calibrate: scale initial logits to standard deviation 1 (B-cos models).
+        calibrate: scale initial logits to standard deviation 1, or to that of the labels if these
+            are numbers (B-cos models).
         evidence_cost: weight of the sparsity penalty on the contributions of a B-cos model
             (`training.loss.evidence`).
     """
 
-    loss: Literal["ce", "bce"]
+    loss: Literal["ce", "bce", "mse", "mae"]
     select: Literal["loss", "accuracy"]
     batch_size: Count
     epochs: Count
@@ -87,19 +91,27 @@ class Settings:
         generator: str,
         configuration: str = "default",
         changes: Mapping[str, Any] | None = None,
+        label: str = "class",
     ) -> "Settings":
-        """Return a configuration for datasets of a generator, with some values changed."""
+        """Return a configuration for datasets of a generator, with some values changed.
+
+        `label` is that of the dataset's schema, "class" or "number".
+        """
         known_name("model", model, MODELS)
         known_name("configuration", configuration, CONFIGURATIONS)
         tables = _zoo()[configuration]
-        model_table = tables.get(model, {})
-        values = tables["all"] | model_table | model_table.get(generator, {}) | dict(changes or {})
+        model_table, number_table = tables.get(model, {}), tables["number"]
+        values = tables["all"] | model_table
+        if label == "number":
+            values |= number_table | number_table.get(model, {})
+        values |= model_table.get(generator, {}) | dict(changes or {})
         values = {key: value for key, value in values.items() if not isinstance(value, dict)}
         training_keys = {field.name for field in fields(Training)}
         known = training_keys | set(architecture_keys(model))
         for key in values:
-            # The table for all models may have options that this one lacks.
-            if key not in known and (key not in tables["all"] or key in (changes or {})):
+            # The tables for all models may have options that this one lacks.
+            shared = key in tables["all"] or key in number_table
+            if key not in known and (not shared or key in (changes or {})):
                 raise InputError(f"{model}: unknown setting '{key}'; {nearest(key, known)}")
         # TOML and JSON have no tuples: settings that are read back have to be equal to these.
         architecture = {
@@ -108,12 +120,30 @@ class Settings:
             if key in known - training_keys
         }
         table = {key: value for key, value in values.items() if key in training_keys}
-        return cls(model, architecture, parse_table(Training, table, "training"))
+        training = parse_table(Training, table, "training")
+        _check_label(training, label)
+        return cls(model, architecture, training)
 
 
 def architecture_keys(model: str) -> list[str]:
     """Return the options of a model that a configuration may set."""
     return [field.name for field in fields(MODELS[model].Config) if field.name not in _SHAPE]
+
+
+def _check_label(training: Training, label: str) -> None:
+    """Raise an `InputError` unless labels of this kind can be learned with these settings."""
+    kinds = "classes" if label == "class" else "numbers"
+    if training.loss not in LOSSES[label]:
+        expected = " or ".join(LOSSES[label])
+        raise InputError(
+            f"loss: expected {expected}, since the labels are {kinds}, got {training.loss}; leave "
+            "it out"
+        )
+    if label == "number" and training.select != "loss":
+        raise InputError(
+            f"select: expected loss, since the labels are numbers, got {training.select}; leave it "
+            "out"
+        )
 
 
 def make_model(
@@ -123,12 +153,20 @@ def make_model(
     edge_features: int,
     classes: int,
     level: str = "graph",
+    label: str = "class",
 ) -> nn.Module:
-    """Return a new model for a dataset, with its shape and the architecture of `Settings`."""
+    """Return a new model for a dataset, with its shape and the architecture of `Settings`.
+
+    A model for a `label` that is a "number" has one output.
+    """
     known_name("model", model, MODELS)
     for key in architecture:
         if key not in (known := architecture_keys(model)):
             raise InputError(f"{model}: unknown setting '{key}'; {nearest(key, known)}")
+    if label == "number" and (classes, level) != (1, "graph"):
+        raise InputError(
+            f"classes: expected 1 per graph, since the label is a number, got {classes} per {level}"
+        )
     shape: dict[str, Any] = {"in_features": in_features, "classes": classes, "level": level}
     if model in ("gine", "bcos-gine", "gsat"):
         shape["edge_features"] = edge_features

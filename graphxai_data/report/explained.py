@@ -28,8 +28,9 @@ from graphxai_data.explain.variants import (
     select_variants,
     variants_for,
 )
+from graphxai_data.graphs.rationale import alternatives_of
 from graphxai_data.manifest import Manifest
-from graphxai_data.metrics import Floats, jaccard_at_k
+from graphxai_data.metrics import Bools, Floats, jaccard_at_k
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.report.evaluations import read_evaluations
 from graphxai_data.training.checkpoint import Card, Shape, check_fits, load_checkpoint
@@ -50,7 +51,7 @@ class Shown:
     model: str | None  # a key of `Explained.predicted`
     unexplained: str  # why other graphs have no scores
     scores: dict[int, Floats]
-    jaccard: dict[int, float]  # empty if no rationale is known
+    jaccard: dict[int, float]  # of graphs with a rationale, with that of the best alternative
 
 
 @dataclass
@@ -58,7 +59,8 @@ class Explained:
     """What a page knows about explainers; the table is that of `evaluate`, averaged over seeds."""
 
     shown: list[Shown] = field(default_factory=list)
-    predicted: dict[str, dict[int, int]] = field(default_factory=dict)  # class by model and graph
+    # Class, or number, by model and graph.
+    predicted: dict[str, dict[int, float]] = field(default_factory=dict)
     models: list[str] = field(default_factory=list)  # one line about each
     table: list[Row] = field(default_factory=list)
 
@@ -122,8 +124,9 @@ class _Page:
         test = dataset.get_idx_split()["test"].tolist()
         others = sorted(set(sample) - set(test))
         self.test, self.parts = dataset[test], [ids for ids in (test, others) if ids]
-        self.truth = Truth.of(self.test) if dataset.has_rationale and test else None
         self.node_ptr = dataset.slices["x"].numpy()
+        is_known = dataset.has_rationale and any(len(self._alternatives(i)) for i in test)
+        self.truth = Truth.of(self.test) if is_known else None
         self._names: dict[str, str] = {}
         self._used: set[str] = set()
 
@@ -141,8 +144,10 @@ class _Page:
         self.result.models.append(_about(name, card, self.dataset.manifest))
         predicted = self.result.predicted.setdefault(name, {})
         for ids in self.parts:
-            classes = graph_logits(model, self.dataset[ids], 256).argmax(dim=1)
-            predicted |= dict(zip(ids, classes.tolist(), strict=True))
+            logits = graph_logits(model, self.dataset[ids], 256)
+            is_number = self.dataset.label == "number"
+            labels = logits[:, 0] if is_number else logits.argmax(dim=1)
+            predicted |= dict(zip(ids, labels.tolist(), strict=True))
         self._explain(model, name, row_name, card.seed)
 
     def add_bounds(self) -> None:
@@ -207,12 +212,20 @@ class _Page:
         self, title: str, what: str, model: str | None, unexplained: str, scores: dict[int, Floats]
     ) -> None:
         jaccard = {}
-        if self.dataset.has_rationale:
-            masks = np.split(self.dataset.node_mask.numpy(), self.node_ptr[1:-1])
-            jaccard = {graph: jaccard_at_k(scores[graph], masks[graph]) for graph in scores}
+        for graph in scores if self.dataset.has_rationale else ():
+            masks = self._alternatives(graph)
+            if len(masks) and not masks.all():
+                jaccard[graph] = max(jaccard_at_k(scores[graph], mask) for mask in masks)
         self.result.shown.append(
             Shown(_full_title(title, model), what, model, unexplained, scores, jaccard)
         )
+
+    def _alternatives(self, graph: int) -> Bools:
+        """Return [a, n] the rationales of a graph, each of which is enough; none if it is null."""
+        stored = self.dataset._data._store
+        marks = stored["alternative_bits" if self.dataset.has_alternatives else "node_mask"]
+        nodes = slice(*self.node_ptr[graph : graph + 2].tolist())
+        return alternatives_of(marks[nodes].numpy())
 
     def _measure(self, explainer: str, scores: Scores, row_name: str, seed: int) -> None:
         """Add a row for scores of the test graphs, if their rationale is known."""
@@ -230,7 +243,10 @@ def _identity(row: Row) -> tuple[str, str, int]:
 
 
 def _about(name: str, card: Card, manifest: Manifest) -> str:
-    titles = {"accuracy": "accuracy", "f1": "macro F1", "roc_auc": "ROC AUC"}
+    titles = {
+        "accuracy": "accuracy", "f1": "macro F1", "roc_auc": "ROC AUC", "mae": "MAE",
+        "rmse": "RMSE", "r2": "R²",
+    }  # fmt: skip
     test = card.scores.get("test", {})
     values = [f"{title} {test[key]:.3f}" for key, title in titles.items() if key in test]
     scores = f"{', '.join(values)} on its test graphs" if values else "it has no test scores"

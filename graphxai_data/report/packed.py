@@ -19,17 +19,26 @@ from graphxai_data.datasets.records import Graphs, Overview
 from graphxai_data.drawing.sketch import SIDE, Sketch, sketch
 from graphxai_data.graphs.columns import Ints, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES, GraphRecord
+from graphxai_data.graphs.schema import Schema
 
 # Positions and scores are stored as integers up to these, finer than the eye can see.
 PLACES, SCORES = 1023, 32767
-_SAMPLE = 60
+_SAMPLE, _FIFTHS = 60, 5
 
 Scores = Mapping[int, npt.NDArray[np.float64]]
 
 
 def sample_graphs(overview: Overview) -> list[int]:
-    """Return the first graphs of each class in each split: one of each before a second."""
-    cell = overview.label * len(SPLIT_NAMES) + overview.split
+    """Return the first graphs of each class in each split: one of each before a second.
+
+    Where labels are numbers, fifths of the build by their labels take the place of classes.
+    """
+    part = overview.label
+    if overview.schema.label == "number":
+        order = np.argsort(overview.label, kind="stable")
+        part = np.empty(len(order), np.int64)
+        part[order] = np.arange(len(order)) * _FIFTHS // len(order)
+    cell = part.astype(np.int64) * len(SPLIT_NAMES) + overview.split
     by_cell = np.argsort(cell, kind="stable")
     _, count = np.unique(cell, return_counts=True)
     turn = np.arange(len(cell)) - np.repeat(pointers(count)[:-1], count)
@@ -74,8 +83,7 @@ class Packer:
             "node_ptr": pointers([r.num_nodes for r in records]).astype(np.uint32),
             "values": np.concatenate([self._values(r) for r in records]),
         }
-        if self.overview.schema.has_rationale:
-            arrays["mask"] = np.concatenate([r.rationale for r in records]).astype(np.uint8)
+        arrays |= _truth(self.overview.schema, records)
         if self.overview.schema.task == "node":
             arrays["node_y"] = np.concatenate([r.node_y for r in records if r.node_y is not None])
         drawings: dict[str, str] = {}
@@ -124,6 +132,21 @@ class Packer:
         if text not in self.labels:
             self.labels.append(text)
         return self.labels.index(text)
+
+
+def _truth(schema: Schema, records: Sequence[GraphRecord]) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of the rationales, with a row per node."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if schema.has_rationale:
+        arrays["mask"] = np.concatenate([r.rationale for r in records]).astype(np.uint8)
+    if schema.has_alternatives:
+        bits = np.concatenate([np.asarray(r.alternative_bits) for r in records])
+        # Two halves: browsers have no array of 64 bits that one can compute with.
+        arrays["bits_low"] = (bits & 0xFFFFFFFF).astype(np.uint32)
+        arrays["bits_high"] = (bits >> 32).astype(np.uint32)
+    if schema.has_weights:
+        arrays["weight"] = np.concatenate([np.asarray(r.node_weight) for r in records])
+    return arrays
 
 
 def _bytes(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:

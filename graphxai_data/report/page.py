@@ -14,20 +14,23 @@ from markupsafe import Markup, escape
 
 from graphxai_data.building.cards import (
     again_words,
-    class_rows,
-    classes_of_nodes,
     floor_headers,
     floor_rows,
     mode_rows,
+    rationale_lines,
     rejected_lines,
     rings_rows,
-    statistics_rows,
 )
 from graphxai_data.building.croissant import CITE_AS, licence
+from graphxai_data.building.statistics_tables import (
+    class_rows,
+    classes_of_nodes,
+    labels_are_numbers,
+    statistics_rows,
+)
 from graphxai_data.building.verify import WITHOUT_SOURCE, verify
 from graphxai_data.datasets.records import Graphs, Overview
-from graphxai_data.drawing.charts import class_chart, histogram
-from graphxai_data.drawing.sketch import SIDE
+from graphxai_data.drawing.charts import class_chart, histogram, label_chart
 from graphxai_data.errors import CheckFailedError, InputError
 from graphxai_data.evaluation.tables import explanation_cells
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
@@ -37,7 +40,8 @@ from graphxai_data.manifest import Manifest, reference_verdict
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe, shipped_names
 from graphxai_data.report.explained import Explained, explained
-from graphxai_data.report.packed import PLACES, SCORES, Packer, pack, page_order, sample_graphs
+from graphxai_data.report.packed import Packer, page_order, sample_graphs
+from graphxai_data.report.page_data import packed_index, packed_words, settings
 from graphxai_data.rings.floors import Floors
 from graphxai_data.rings.plot import rings_plot
 from graphxai_data.rings.verdict import Measurement
@@ -88,9 +92,9 @@ def write_report(
     page = _template().render(
         **_tables(folder, manifest, recipe, overview, explanations),
         proof=proof,
-        packed=_packed_words(packer, manifest),
-        meta=_meta(manifest, recipe, packer, explanations),
-        index=_index(packer, explanations),
+        packed=packed_words(packer, manifest),
+        meta=settings(manifest, recipe, packer, explanations),
+        index=packed_index(packer, explanations),
         pieces=pieces,
         css=Markup(_asset("report.css")),  # noqa: S704 - our own file
         js=Markup(script),  # noqa: S704 - our own file
@@ -145,10 +149,16 @@ def _tables(
     counts = [[by_split[name] for name in SPLIT_NAMES] for by_split in splits.values()]
     smallest = int(overview.nodes.min())
     sizes = np.bincount(overview.nodes)[smallest:]
+    numbers = labels_are_numbers(manifest)
+    labels = (
+        label_chart(overview.label, overview.split, names[0])
+        if numbers
+        else class_chart([names[int(c)] for c in splits], counts, unit)
+    )
     charts = {
         "nodes_chart": histogram(sizes, smallest, "nodes per graph", "graphs"),
         "degrees_chart": histogram(overview.degrees, 0, "degree of a node", "nodes"),
-        "class_chart": class_chart([names[int(c)] for c in splits], counts, unit),
+        "class_chart": labels,
         "rings_plot": rings_plot(rings) if rings and rings.scores else "",
     }
     return {
@@ -160,6 +170,8 @@ def _tables(
         "statistics": statistics_rows(manifest),
         "unit": unit,
         "node_level": node_level,
+        "numbers": numbers,
+        "rationale_lines": rationale_lines(manifest, recipe),
         "classes": class_rows(manifest),
         "class_names": names,
         "splits": list(SPLIT_NAMES),
@@ -172,6 +184,8 @@ def _tables(
         "floor_rows": floor_rows(floors) if floors else [],
         "strongest_rows": floor_rows(floors, strongest=True) if floors else [],
         "has_rationale": overview.schema.has_rationale,
+        "has_alternatives": overview.schema.has_alternatives,
+        "has_weights": overview.schema.has_weights,
         "reference": reference_verdict(manifest),
         "command": _command(manifest),
         "again": again_words(manifest),
@@ -188,71 +202,6 @@ def _command(manifest: Manifest) -> str:
     if not (is_shipped and manifest.has_usual_sources):
         return ""
     return f"graphxai-data build {name} --seed {manifest.seed} --graphs {manifest.graphs}"
-
-
-def _packed_words(packer: Packer, manifest: Manifest) -> str:
-    count = len(packer.packed)
-    if count == manifest.graphs:
-        return f"all {count:,} graphs, 0 to {count - 1}"
-    return (
-        f"{count:,} of {manifest.graphs:,} graphs: a sample of all classes and splits, then test "
-        "graphs, then others"
-    )
-
-
-def _meta(
-    manifest: Manifest, recipe: Recipe, packer: Packer, explanations: Explained
-) -> dict[str, Any]:
-    """Return the settings of the page's script."""
-    overview = packer.overview
-    models = list(explanations.predicted)
-    values: list[dict[str, Any]] = [
-        {"name": name, "of": names} for name, names in recipe.generator_object.node_values().items()
-    ]
-    for value, low, high in zip(values, overview.lowest, overview.highest, strict=False):
-        value |= {"low": float(low), "high": float(high)}
-    segments = [extra.shape for extra in overview.schema.extras if extra.name == "segments"]
-    return {
-        "side": SIDE,
-        "places": PLACES,
-        "scores": SCORES,
-        "per_piece": packer.per_piece,
-        "rows": segments[0][0] if segments else 0,
-        "columns": segments[0][1] if segments else 0,
-        "graphs": len(packer.packed),
-        "graphs_words": _packed_words(packer, manifest),
-        "classes": recipe.class_names,
-        "splits": SPLIT_NAMES,
-        "labels": packer.labels,
-        "values": values,
-        "explainers": [
-            {
-                "title": shown.title,
-                "what": f"{shown.title}: {shown.what}.",
-                "model": None if shown.model is None else models.index(shown.model),
-                "unexplained": shown.unexplained,
-            }
-            for shown in explanations.shown
-        ],
-    }
-
-
-def _index(packer: Packer, explanations: Explained) -> str:
-    """Return what the filters need to know about every graph of the page, packed."""
-    ids, overview = np.array(packer.packed), packer.overview
-    arrays: dict[str, Any] = {
-        "graph_id": ids.astype(np.uint32),
-        "y": overview.label[ids].astype(np.uint16),
-        "split": overview.split[ids].astype(np.uint8),
-    }
-    for k, classes in enumerate(explanations.predicted.values()):
-        predicted = [classes.get(i, -1) for i in packer.packed]
-        arrays[f"predicted_{k}"] = np.array(predicted, np.int16)
-    for k, shown in enumerate(explanations.shown):
-        if shown.jaccard:
-            jaccard = [shown.jaccard.get(i, np.nan) for i in packer.packed]
-            arrays[f"jaccard_{k}"] = np.array(jaccard, np.float32)
-    return pack({}, arrays)
 
 
 def _template() -> jinja2.Template:

@@ -81,6 +81,11 @@ class Training(NamedTuple):
                 f"{len(label)} training graphs, fewer than {classes} classes: their colours say "
                 "nothing about classes; build more graphs"
             )
+        if not 0 <= label.min() <= label.max() < classes:
+            raise InputError(
+                f"labels from {label.min()} to {label.max()}, expected classes 0 to {classes - 1}: "
+                "colours of numbers are not counted"
+            )
         bounds = bounds_of(graphs.x), bounds_of(graphs.edge_attr)
         all_colours, all_counts = [], []
         for colour in colourings(graphs, bounds):

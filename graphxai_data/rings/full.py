@@ -111,7 +111,12 @@ def _fewer(sample: Sample, most: int, draws: Draws) -> Sample:
     groups, member = np.unique(sample.group, return_inverse=True)
     place = np.argsort(draws.permutation(len(groups)))[member.ravel()]
     selected = np.sort(np.argsort(place, kind="stable")[:most])
-    return Sample(sample.graphs.take(selected), sample.label[selected], sample.group[selected])
+    return replace(
+        sample,
+        graphs=sample.graphs.take(selected),
+        label=sample.label[selected],
+        group=sample.group[selected],
+    )
 
 
 def _trained_score(sample: Sample, name: str, seed: int, run: int, epochs: int) -> float:

@@ -21,7 +21,8 @@ def check(
 
     Args:
         dataset_or_folder: a build folder or its URL, or any PyG dataset (or list) of graphs
-            with one class each; graphs with the same `group` stay in one fold.
+            with one class or number each; graphs with the same `group` stay in one fold. A number
+            becomes a class: whether it is above the median.
         depth: "quick": probes without training; "full": GIN and DeepSets trained on every mode.
         seed: seed of folds, splits, random modes and weights.
         options: for "full": `runs`, `graphs`, `epochs`, `progress`, `resume`.
@@ -63,8 +64,11 @@ def required_failures(measurement: Measurement, recipe: Recipe) -> list[str]:
 def _measure(sample: Sample, depth: Depth, seed: int, **options: Any) -> Measurement:
     whole_number("seed", seed, 0, MAX_SEED)
     if depth == "quick":
-        return quick_check(sample, seed)
-    # torch is needed only here.
-    from graphxai_data.rings.full import full_check
+        measurement = quick_check(sample, seed)
+    else:  # torch is needed only here
+        from graphxai_data.rings.full import full_check
 
-    return full_check(sample, seed, **options)
+        measurement = full_check(sample, seed, **options)
+    if sample.median is None:
+        return measurement
+    return replace(measurement, classes=f"whether y is above its median, {sample.median:.6g}")

@@ -25,12 +25,16 @@ _MAX_KINDS = 256
 
 @dataclass(frozen=True)
 class Sample:
-    """Graphs with their classes [g] and groups [g]; graphs of one group stay together."""
+    """Graphs with their classes [g] and groups [g]; graphs of one group stay together.
+
+    Where labels are numbers, the class of a graph is whether its number is above their median.
+    """
 
     graphs: Graphs
     label: Ints
     group: Ints
     node_level: bool = False  # nodes have classes, not graphs: `label` means nothing
+    median: float | None = None  # of labels that are numbers
 
     def __len__(self) -> int:
         return len(self.label)
@@ -53,14 +57,15 @@ def sample_build(folder: Path, manifest: Manifest, most: int = MAX_GRAPHS) -> Sa
             shard = ShardReader(folder / entry.name, file_crc32=entry.file_crc32)
             pieces.append(_cut(shard.columns, inside))
         first += entry.graphs
-    return _joined(pieces, schema)
+    return _joined(pieces, schema, schema.label == "number")
 
 
 def sample_dataset(dataset: Any, most: int = MAX_GRAPHS) -> Sample:
     """Return up to `most` random graphs, spread evenly over a PyG dataset.
 
-    Each graph has `x`, `edge_index`, and in `y` one class, or one per node; optionally `edge_attr`
-    and `group`.
+    Each graph has `x`, `edge_index`, and in `y` one class, one per node, or one number; optionally
+    `edge_attr` and `group`. Labels that are not all whole are numbers, and so are those of a
+    dataset whose `label` is "number".
     """
     count = len(dataset)
     if count == 0:
@@ -76,7 +81,9 @@ def sample_dataset(dataset: Any, most: int = MAX_GRAPHS) -> Sample:
             "graphs differ in the number of their node and edge features: "
             + ", ".join(sorted(widths))
         )
-    return _joined(pieces)
+    is_number = getattr(dataset, "label", None) == "number"
+    is_number |= any(not float(piece.label[0]).is_integer() for piece in pieces)
+    return _joined(pieces, is_number=is_number)
 
 
 def _read_data(data: Any, number: int) -> Sample:
@@ -85,11 +92,10 @@ def _read_data(data: Any, number: int) -> Sample:
     classes = np.asarray([] if y is None else y).ravel()
     if x is None or edges is None or len(x) == 0 or len(classes) not in (1, len(x)):
         raise InputError(
-            f"graph {number}: needs nodes with x, an edge_index, and one class in y or per node"
+            f"graph {number}: needs nodes with x, an edge_index, and one label in y or per node"
         )
-    label = float(classes[0])
-    if not label.is_integer():
-        raise InputError(f"graph {number}: class {label} is not a whole number")
+    if not np.isfinite(classes).all():
+        raise InputError(f"graph {number}: its label is not finite; leave it out")
     attributes, group = (getattr(data, key, None) for key in ("edge_attr", "group"))
     rows = None if attributes is None else as_rows(attributes, np.float32)
     try:
@@ -98,7 +104,7 @@ def _read_data(data: Any, number: int) -> Sample:
         raise InputError(f"graph {number}: {error}") from None
     return Sample(
         Graphs(as_rows(x, np.float32), ends, rows, np.array([0, len(x)])),
-        np.array([int(label)]),
+        classes[:1],
         np.array([number if group is None else int(group)]),
         node_level=len(classes) > 1,
     )
@@ -109,13 +115,14 @@ def _cut(columns: Columns, selected: Ints) -> Sample:
     graphs = Graphs(columns["x"], global_edges(columns), columns.get("edge_attr"), ptr)
     return Sample(
         graphs.take(selected),
-        columns["y"][selected].astype(np.int64),
+        columns["y"][selected],
         columns["group"][selected].astype(np.int64),
         "node_y" in columns,
     )
 
 
-def _joined(pieces: list[Sample], schema: Schema | None = None) -> Sample:
+def _joined(pieces: list[Sample], schema: Schema | None = None, is_number: bool = False) -> Sample:
+    """Return all pieces as one sample, whose labels are classes; those of pieces may be numbers."""
     offsets = pointers([len(piece.graphs.x) for piece in pieces])
     parts = [piece.graphs for piece in pieces]
     attributes = [part.edge_attr for part in parts if part.edge_attr is not None]
@@ -127,11 +134,15 @@ def _joined(pieces: list[Sample], schema: Schema | None = None) -> Sample:
         _kinds(np.concatenate(attributes), edge_features) if attributes else None,
         pointers(np.concatenate([part.sizes for part in parts])),
     )
+    label = np.concatenate([piece.label for piece in pieces])
+    node_level = any(piece.node_level for piece in pieces)
+    median = float(np.median(label)) if is_number and not node_level else None
     return Sample(
         graphs,
-        np.concatenate([piece.label for piece in pieces]),
+        (label if median is None else label > median).astype(np.int64),
         np.concatenate([piece.group for piece in pieces]),
-        any(piece.node_level for piece in pieces),
+        node_level,
+        median,
     )
 
 

@@ -59,6 +59,7 @@ class Measurement:
         depth: "quick" (probes without training) or "full" (trained models).
         principles: the verdicts on "p1" and "p2".
         score: what the scores are.
+        classes: what is predicted: the class of a graph, or a class made from its number.
         graphs: number of graphs that were measured.
         scores: scores of every mode, one per run.
         comparisons: the original against every rival, with corrected p-values.
@@ -69,6 +70,7 @@ class Measurement:
     principles: dict[str, Verdict]
     claimed: Claims = field(default_factory=Claims)
     score: str = "balanced accuracy"
+    classes: str = "those of the graphs"
     graphs: int = 0
     scores: dict[str, tuple[float, ...]] = field(default_factory=dict)
     comparisons: tuple[dict[str, Any], ...] = ()

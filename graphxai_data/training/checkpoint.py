@@ -18,6 +18,7 @@ from graphxai_data.errors import DamagedError, InputError, nearest
 from graphxai_data.files.disk import write_atomically
 from graphxai_data.files.shipped import shipped
 from graphxai_data.files.toml import parse_table, read_toml
+from graphxai_data.graphs.schema import Label
 from graphxai_data.nn.zoo import Training, make_model
 
 WEIGHTS, CARD = "weights.safetensors", "model.toml"
@@ -32,6 +33,7 @@ class Shape:
     edge_features: int
     classes: int
     level: Literal["graph", "node"] = "graph"
+    label: Label = "class"
 
     @classmethod
     def of(cls, dataset: GraphXAIDataset) -> "Shape":
@@ -41,6 +43,7 @@ class Shape:
             dataset.num_edge_features,
             dataset.num_classes,
             "node" if dataset.task == "node" else "graph",
+            dataset.manifest.load_recipe().schema.label,
         )
 
 
@@ -64,7 +67,8 @@ class TrainingData:
 class Card:
     """The content of `model.toml`: enough to load the model, and to train it again.
 
-    Scores are loss, accuracy, F1 and others, by split; `run` has epochs, threads and versions.
+    Scores are loss, accuracy, F1 and others, or loss, MAE, RMSE and R², by split; `run` has epochs,
+    threads and versions.
     """
 
     model: str  # its name in the zoo
@@ -194,5 +198,7 @@ def find_model(name: str | Path) -> Path:
 
 def _described(shape: Shape) -> str:
     edges = f", {shape.edge_features} edge features" if shape.edge_features else ""
-    what = " of nodes" if shape.level == "node" else ""
-    return f"{shape.in_features} node features{edges}, {shape.classes} classes{what}"
+    what = f"{shape.classes} classes" + " of nodes" * (shape.level == "node")
+    if shape.label == "number":
+        what = "a label that is a number"
+    return f"{shape.in_features} node features{edges}, {what}"

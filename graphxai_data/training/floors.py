@@ -1,16 +1,37 @@
-"""Floors of predictions: what a rule that learns one threshold reaches, and a model has to beat."""
+"""Floors of predictions: what a rule without a model reaches, and a model has to beat."""
 
 import numpy as np
 import numpy.typing as npt
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.metrics import accuracy, macro_f1, roc_auc, weighted_accuracy
+from graphxai_data.training.scores import number_scores
 from graphxai_data.training.state import Scores
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 DEGREE_FLOOR = "degree (no model)"
+MEAN_FLOOR = "mean (no model)"
+
+
+def mean_floor(dataset: GraphXAIDataset) -> dict[str, Scores] | None:
+    """Return the scores, by split, of the mean of all training labels as the only prediction.
+
+    Returns:
+        Scores of "valid" and "test", named as those of models. None unless labels are numbers.
+    """
+    label = dataset._data.y
+    if not label.is_floating_point():
+        return None
+    by_split = {
+        split: label[rows].double().numpy() for split, rows in dataset.get_idx_split().items()
+    }
+    mean = by_split["train"].mean()
+    return {
+        split: number_scores(np.full_like(by_split[split], mean), by_split[split])
+        for split in ("valid", "test")
+    }
 
 
 def degree_floor(dataset: GraphXAIDataset) -> dict[str, Scores] | None:

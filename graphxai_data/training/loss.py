@@ -10,6 +10,7 @@ from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos import contributions
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
 from graphxai_data.nn.sums import Edges
+from graphxai_data.nn.zoo import LOSSES
 
 
 def training_loss(model: nn.Module, batch: Any, loss: str, evidence_cost: float = 0.0) -> Tensor:
@@ -29,9 +30,16 @@ def training_loss(model: nn.Module, batch: Any, loss: str, evidence_cost: float 
 
 
 def objective(logits: Tensor, label: Tensor, loss: str) -> Tensor:
-    """Return cross-entropy over the classes ("ce"), or binary cross-entropy per class ("bce")."""
+    """Return the loss of outputs [g, c] for labels [g].
+
+    Cross-entropy over the classes ("ce"), binary cross-entropy per class ("bce"), or, for outputs
+    [g, 1] and labels that are numbers, the mean squared ("mse") or absolute ("mae") error.
+    """
     if loss == "ce":
         return nn.functional.cross_entropy(logits, label)
+    if loss in LOSSES["number"]:
+        error = logits.squeeze(1) - label
+        return error.square().mean() if loss == "mse" else error.abs().mean()
     target = nn.functional.one_hot(label, logits.shape[1]).to(logits.dtype)
     return nn.functional.binary_cross_entropy_with_logits(logits, target)
 
@@ -43,16 +51,19 @@ def evidence(model: BcosGIN, batch: Any) -> tuple[Tensor, Tensor]:
     such as empty superpixels that speak for a class and ink against it. Σ_i |s_i| penalises it.
 
     The contributions of a graph are those to the logit of its label or, in half of the cases, of a
-    random class: little evidence should suffice against a class as well.
+    random class: little evidence should suffice against a class as well. Where labels are numbers,
+    they are those to the only output.
     """
     leaves = {"x": batch.x.detach().requires_grad_()}
     if isinstance(model, BcosGINE) and model.additive:  # edges contribute as well
         leaves["edge_attr"] = batch.edge_attr.detach().requires_grad_()
     logits = logits_of(model, batch, **leaves)
-    random_class = torch.randint_like(batch.y, logits.shape[1])
-    use_label = torch.rand(len(batch.y), device=batch.y.device) < 0.5
-    target = torch.where(use_label, batch.y, random_class)
-    value = logits.gather(1, target.unsqueeze(1))
+    value = logits
+    if not batch.y.is_floating_point():
+        random_class = torch.randint_like(batch.y, logits.shape[1])
+        use_label = torch.rand(len(batch.y), device=batch.y.device) < 0.5
+        target = torch.where(use_label, batch.y, random_class)
+        value = logits.gather(1, target.unsqueeze(1))
     parts = contributions(value, list(leaves.values()), model)
     return logits, torch.cat(parts).abs().sum() / len(batch.y)
 
@@ -72,6 +83,6 @@ def check_evidence_cost(model: nn.Module, name: str, evidence_cost: float) -> No
     level = getattr(model, "level", "graph")
     if evidence_cost and not (isinstance(model, BcosGIN) and level == "graph"):
         raise InputError(
-            f"evidence_cost: expected 0 for '{name}' and classes of {level}s, got "
-            f"{evidence_cost:g}; it is for B-cos models that classify graphs"
+            f"evidence_cost: expected 0 for '{name}' and labels of {level}s, got "
+            f"{evidence_cost:g}; it is for B-cos models and labels of graphs"
         )

@@ -32,8 +32,9 @@ class Epoch:
     seconds: float
 
     def __post_init__(self) -> None:
-        if not {"loss", "accuracy"} <= self.valid.keys():
-            raise InputError(f"valid: expected loss and accuracy, got {list(self.valid)}")
+        keys = self.valid.keys()
+        if "loss" not in keys or not {"accuracy", "mae"} & keys:
+            raise InputError(f"valid: expected loss, and accuracy or mae, got {list(keys)}")
 
 
 @dataclass(frozen=True)

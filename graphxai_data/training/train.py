@@ -23,7 +23,6 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import CheckFailedError, InputError, whole_number
 from graphxai_data.files.disk import explained_disk_errors, folder_lock, sweep, write_atomically
 from graphxai_data.graphs.record import SPLIT_NAMES
-from graphxai_data.metrics import accuracy, macro_f1, roc_auc, weighted_accuracy
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded, torch_seed
@@ -40,7 +39,8 @@ from graphxai_data.training.checkpoint import (
     read_card,
     save_checkpoint,
 )
-from graphxai_data.training.loss import check_evidence_cost, logits_of, objective, training_loss
+from graphxai_data.training.loss import check_evidence_cost, training_loss
+from graphxai_data.training.scores import predictive_scores
 from graphxai_data.training.state import STATE, Epoch, Scores, TrainingState, read_description
 
 HISTORY = "history.jsonl"
@@ -78,15 +78,15 @@ def train(
     """
     progress = progress or no_progress
     whole_number("seed", seed, 0, MAX_SEED)
-    generator = dataset.manifest.load_recipe().generator
-    settings = Settings.named(model, generator, configuration, changes)
+    shape, generator = Shape.of(dataset), dataset.manifest.load_recipe().generator
+    settings = Settings.named(model, generator, configuration, changes, shape.label)
     _check_data(dataset)
     card = Card(
         model=model,
         configuration=configuration,
         seed=seed,
         complete=False,
-        shape=Shape.of(dataset),
+        shape=shape,
         architecture=settings.architecture,
         training=settings.training,
         data=TrainingData.of(dataset),
@@ -156,9 +156,10 @@ def _train(
         if best == epoch:
             state.keep_best()
         state.save(folder, card, conditions(device))
+        headline = "accuracy" if "accuracy" in valid else "mae"
         scores = (
             f"loss {loss_sum / examples:.4f}, valid loss {valid['loss']:.4f}, "
-            f"accuracy {valid['accuracy']:.4f}, best epoch {best + 1}"
+            f"{headline} {valid[headline]:.4f}, best epoch {best + 1}"
         )
         progress(epoch + 1, settings.epochs, scores)
 
@@ -202,34 +203,6 @@ def _cost(settings: Training, epoch: Epoch) -> float:
     return epoch.valid["loss"] if settings.select == "loss" else -epoch.valid["accuracy"]
 
 
-def predictive_scores(
-    model: nn.Module, loader: BatchLoader, loss: str, device: torch.device
-) -> Scores:
-    """Return loss, accuracy and macro F1 of a model on the graphs of a loader, or their nodes.
-
-    With two classes also the area under the ROC curve, and for node-level models also the accuracy
-    with all classes weighted equally.
-    """
-    was_training = model.training
-    model.train(mode=False)
-    with torch.no_grad():
-        pairs = [(logits_of(model, batch.to(device)), batch.y) for batch in loader]
-    model.train(mode=was_training)
-    logits, label = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-    predicted, true = logits.argmax(dim=1).cpu().numpy(), label.cpu().numpy()
-    scores = {
-        "loss": objective(logits, label, loss).item(),
-        "accuracy": accuracy(predicted, true),
-        "f1": macro_f1(predicted, true),
-    }
-    if logits.shape[1] == 2 and len(label.unique()) == 2:
-        margin = (logits[:, 1] - logits[:, 0]).double().cpu().numpy()
-        scores["roc_auc"] = roc_auc(margin, true)
-    if getattr(model, "level", "graph") == "node":
-        scores["weighted_accuracy"] = weighted_accuracy(predicted, true)
-    return scores
-
-
 def conditions(device: torch.device) -> dict[str, Any]:
     """Return what the result depends on in addition to data, settings and seed."""
     return {
@@ -267,7 +240,8 @@ def _initial_model(card: Card, training: BatchLoader, device: torch.device) -> n
     check_evidence_cost(model, card.model, card.training.evidence_cost)
     if card.training.calibrate and isinstance(model, BcosGIN):
         first = next(iter(training)).to(device)
-        model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch)
+        numbers = first.y if card.shape.label == "number" else None
+        model.calibrate(first.x, first.edge_index, first.edge_attr, first.batch, numbers)
     return model
 
 

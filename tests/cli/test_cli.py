@@ -182,7 +182,7 @@ def test_info_on_a_damaged_manifest_gets_one_clear_line_and_exit_1(
     cli: Cli, small_build: Path
 ) -> None:
     edit_manifest(small_build, schema_version=99)
-    _one_clear_line(cli("info", small_build), 1, "schema version 99, expected 1")
+    _one_clear_line(cli("info", small_build), 1, "schema version 99, expected 2")
     edit_manifest(small_build, schema_version=2, statistics={"nodes_mean": "many"})
     _one_clear_line(cli("info", small_build), 1, "manifest.json")
     (small_build / "manifest.json").write_text("{")

@@ -282,7 +282,7 @@ def test_an_explainer_of_phenomena_explains_the_label(
     evaluate(dataset, {"predicted": Target()}, gin)
     assert seen == [int(gin(data.x, data.edge_index).argmax()) for data in part]
     graphs = [Data(x=d.x, edge_index=d.edge_index, node_mask=d.node_mask) for d in part]
-    with pytest.raises(InputError, match="explains the class y of a graph, and these graphs have"):
+    with pytest.raises(InputError, match="explains the label y of a graph, and these graphs have"):
         evaluate(graphs, {"label": explainer}, gin)
 
 

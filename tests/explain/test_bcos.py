@@ -343,7 +343,7 @@ def test_graphs_that_cannot_be_explained_are_refused() -> None:
 
 def test_contrast_needs_two_logits() -> None:
     model = settled(BcosGIN(FEATURES, 1, 6, 2))
-    with pytest.raises(InputError, match="'contrast' needs at least two classes, got 1"):
+    with pytest.raises(InputError, match="'contrast' is between the logits of classes, and this"):
         explain(model, some_batch(), row="contrast")
 
 

@@ -309,12 +309,6 @@ def test_node_level_gsat_is_explained_for_one_node_at_a_time() -> None:
         explain(model, graph, method="gsat")
 
 
-def test_gnn_explainer_needs_two_logits() -> None:
-    model = GIN(FEATURES, 1, 8, 2).double().train(mode=False)
-    with pytest.raises(InputError, match="keeps a class among several; got one logit"):
-        explain(model, some_batch(), method="gnn-explainer")
-
-
 def test_the_fewest_nodes_of_a_graph_do_not_depend_on_other_graphs() -> None:
     draws = np.random.default_rng(0)
     for _ in range(200):

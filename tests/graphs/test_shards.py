@@ -32,6 +32,13 @@ def _write(path: Path, schema: Schema, records: list[GraphRecord]) -> None:
             writer.add(record, graph_id=i, split=i % 3)
 
 
+# Columns of a record that are arrays.
+ARRAYS = (
+    "x", "edge_index", "edge_attr", "node_mask", "edge_mask", "alternative_bits", "node_weight",
+    "node_y",
+)  # fmt: skip
+
+
 @given(datasets())
 def test_records_are_read_as_they_were_written(data: tuple[Schema, list[GraphRecord]]) -> None:
     schema, records = data
@@ -44,7 +51,7 @@ def test_records_are_read_as_they_were_written(data: tuple[Schema, list[GraphRec
         assert shard.identity == IDENTITY
         assert len(shard) == len(records)
         for written, read in zip(records, shard, strict=True):
-            for name in ("x", "edge_index", "node_mask", "edge_mask", "edge_attr"):
+            for name in ARRAYS:
                 one, other = getattr(written, name), getattr(read, name)
                 assert (one is None) == (other is None)
                 if one is not None:

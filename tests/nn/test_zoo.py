@@ -29,10 +29,25 @@ def test_every_configuration_makes_a_model(configuration: str, model: str, gener
 def test_the_tables_have_no_unknown_names() -> None:
     assert set(TABLES) == set(CONFIGURATIONS)
     for tables in TABLES.values():
-        assert set(tables) <= {"all", *MODELS}
-        for model in set(tables) - {"all"}:
+        assert set(tables) <= {"all", "number", *MODELS}
+        of_numbers = {key for key, value in tables["number"].items() if isinstance(value, dict)}
+        assert of_numbers <= set(MODELS)
+        for model in set(tables) - {"all", "number"}:
             nested = {key for key, value in tables[model].items() if isinstance(value, dict)}
             assert nested <= set(GENERATORS)
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_configuration_suits_labels_that_are_numbers(configuration: str, model: str) -> None:
+    settings = Settings.named(model, "another", configuration, label="number")
+    assert (settings.training.loss, settings.training.select) == ("mse", "loss")
+    assert settings.architecture.get("logit_bias", 0.0) == 0.0
+    network = make_model(model, settings.architecture, 5, 3, 1, label="number")
+    x, edges = torch.ones(2, 5), torch.tensor([[0, 1], [1, 0]])
+    assert network(x, edges, torch.ones(2, 3)).shape == (1, 1)
+    with pytest.raises(InputError, match="classes: expected 1 per graph, since the label is a num"):
+        make_model(model, settings.architecture, 5, 3, 2, label="number")
 
 
 def test_the_papers_tables_are_those_of_its_appendix() -> None:
@@ -107,7 +122,20 @@ def test_twins_are_alike_in_depth_and_width(
         (("gin", "dihalo", "paper", {"b": 3.0}), "gin: unknown setting 'b'"),
         (("gin", "dihalo", "paper", {"epochs": 1.5}), "epochs: expected a whole number"),
         (("gin", "dihalo", "paper", {"epochs": 0}), "epochs: expected a whole number from 1"),
-        (("gin", "dihalo", "paper", {"loss": "mse"}), "loss: expected one of 'ce', 'bce'"),
+        (("gin", "dihalo", "paper", {"loss": "hinge"}), "loss: expected one of 'ce', 'bce', 'mse'"),
+        (
+            ("gin", "dihalo", "paper", {"loss": "mse"}),
+            "loss: expected ce or bce, since the labels are classes, got mse; leave it out",
+        ),
+        (
+            ("gin", "numbers", "paper", {"loss": "ce"}, "number"),
+            "loss: expected mse or mae, since the labels are numbers, got ce; leave it out",
+        ),
+        (
+            ("gin", "numbers", "default", {"select": "accuracy"}, "number"),
+            "select: expected loss, since the labels are numbers, got accuracy; leave it out",
+        ),
+        (("gin", "numbers", "default", {"logit_bias": 1.0}, "number"), "gin: unknown setting"),
         (("gin", "dihalo", "paper", {"learning_rate": 0.0}), "learning_rate: expected at least"),
         (
             ("gin", "dihalo", "paper", {"rate_factor": 2.0}),

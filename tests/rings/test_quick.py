@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -152,8 +153,8 @@ def test_graphs_without_a_class_and_no_graphs_at_all_are_refused() -> None:
         check(planted("both"), runs=3)
     with pytest.raises(InputError, match="the full check takes no option 'rums'; it takes runs"):
         check(planted("both"), depth="full", rums=3)
-    with pytest.raises(InputError, match="graph 0: class 0.5 is not a whole number"):
-        check([_one([[1.0]], [], 0.5)])
+    with pytest.raises(InputError, match="graph 0: its label is not finite; leave it out"):
+        check([_one([[1.0]], [], math.nan)])
     with pytest.raises(InputError, match="graph 0: an edge ends at node 7, but there are 1 nodes"):
         check([_one([[1.0]], [[0, 7]], 0)])
     with pytest.raises(InputError, match="graphs differ in the number of their node and edge"):

@@ -17,6 +17,7 @@ from tests.generators.test_nci1 import written as written_nci1
 from tests.generators.test_pattern_published import published
 from tests.generators.test_pattern_published import written as written_pattern
 from tests.generators.toy import RECIPE, Toy
+from tests.generators.toy_forms import PAIRS, SUMS, RedPairs, Sums
 from tests.testing import wrong
 
 
@@ -81,6 +82,30 @@ def test_what_is_wrong_is_found(cls: type[Generator], sentence: str) -> None:
         random.setstate(state)
     assert sentence in str(caught.value)
     assert "(registered by a script): toy: " in str(caught.value)
+
+
+@pytest.mark.parametrize(("cls", "recipe"), [(RedPairs, PAIRS), (Sums, SUMS)])
+def test_null_rationales_alternatives_weights_and_numbers_conform(
+    cls: type[Generator], recipe: dict[str, Any]
+) -> None:
+    assert "damage" in check_generator(cls, recipe).checks
+
+
+@pytest.mark.parametrize(
+    ("cls", "recipe", "damage"),
+    [
+        (wrong.ProvenWithoutTheOthers, PAIRS, "a missing alternative"),
+        (wrong.ProvenWithoutNull, PAIRS, "a rationale of a null graph"),
+        (wrong.ProvenWithoutWeights, SUMS, "a wrong weight"),
+        (wrong.ProvenWithoutSums, SUMS, "a wrong number"),
+    ],
+)
+def test_a_prover_that_misses_a_form_of_the_rationale_is_found(
+    cls: type[Generator], recipe: dict[str, Any], damage: str
+) -> None:
+    with pytest.raises(CheckFailedError, match=f"the prover finds {damage} in 0 of") as caught:
+        check_generator(cls, recipe)
+    assert str(caught.value).count("the prover") == 1
 
 
 def test_a_slow_generator_is_refused_if_asked() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphxai_data import Generator, GraphRecord, Prover
 from tests.generators.toy import StarProver, Toy
+from tests.generators.toy_forms import PairProver, RedPairs, SumProver, Sums
 
 
 class DrawsGlobally(Toy):
@@ -89,3 +90,52 @@ class WithDefaults(Toy):
 
 class Unproven(Toy):
     prover = Generator.prover
+
+
+class BlindToOthers(PairProver):
+    """Is content if what is stored are pairs, whether there are others or not."""
+
+    def problems(self, record: GraphRecord) -> list[str]:
+        source, target = record.edge_index
+        red = record.x[:, 1] == 1
+        inside = [mask.sum() == 2 and red[mask].all() for mask in record.alternatives]
+        joined = [(mask[source] & mask[target]).any() for mask in record.alternatives]
+        if not all(inside + joined):
+            return ["an alternative is no pair"]
+        return [problem for problem in super().problems(record) if "class" in problem]
+
+
+class ProvenWithoutTheOthers(RedPairs):
+    def prover(self, sources: Any) -> Prover:
+        return BlindToOthers()
+
+
+class BlindToNull(PairProver):
+    def problems(self, record: GraphRecord) -> list[str]:
+        has_red = (record.x[:, 1] == 1).any()
+        return [p for p in super().problems(record) if has_red or "class" in p]
+
+
+class ProvenWithoutNull(RedPairs):
+    def prover(self, sources: Any) -> Prover:
+        return BlindToNull()
+
+
+class OnlySums(SumProver):
+    def problems(self, record: GraphRecord) -> list[str]:
+        return [problem for problem in super().problems(record) if "sum" in problem]
+
+
+class ProvenWithoutWeights(Sums):
+    def prover(self, sources: Any) -> Prover:
+        return OnlySums()
+
+
+class OnlyWeights(SumProver):
+    def problems(self, record: GraphRecord) -> list[str]:
+        return [problem for problem in super().problems(record) if "weight" in problem]
+
+
+class ProvenWithoutSums(Sums):
+    def prover(self, sources: Any) -> Prover:
+        return OnlyWeights()

@@ -14,7 +14,7 @@ const selected = () => Number(byId("explainer")?.value ?? -1);
 
 function pair(graph) {
   const scores = selected() < 0 ? null : graph.scores(selected());
-  const truth = graph.mask ? "Rationale" : graph.nodeY ? "Classes of nodes" : "Graph";
+  const truth = truthWords(graph);
   const figures = [html("figure", {}, picture(graph, null, truth), html("figcaption", {}, truth))];
   if (meta.explainers.length) {
     const what = scores ? picture(graph, scores, "Explanation")
@@ -28,8 +28,10 @@ function verdict(place) {
   const e = selected();
   const words = [];
   const model = e < 0 ? null : meta.explainers[e].model;
-  if (model !== null && index[`predicted_${model}`][place] >= 0) {
-    const predicted = index[`predicted_${model}`][place];
+  const predicted = model === null ? NaN : index[`predicted_${model}`][place];
+  if (meta.numbers && !Number.isNaN(predicted)) {
+    words.push(`predicted ${number(predicted)}, label ${number(index.y[place])}`);
+  } else if (predicted >= 0) {
     const right = predicted === index.y[place];
     words.push(`predicted ${className(predicted)}: ${right ? "correct" : "wrong"}`);
   }
@@ -39,7 +41,7 @@ function verdict(place) {
 }
 
 const heading = (graph) => {
-  const kind = graph.nodeY ? "" : ` · ${className(graph.y)}`;
+  const kind = graph.nodeY ? "" : ` · ${meta.numbers ? "label " : ""}${className(graph.y)}`;
   return `Graph ${graph.id}${kind} · ${meta.splits[graph.split]}`;
 };
 
@@ -68,7 +70,7 @@ function filtered() {
   const e = selected();
   const model = e < 0 ? null : meta.explainers[e].model;
   const predicted = model === null ? null : index[`predicted_${model}`];
-  const outcome = predicted ? byId("outcome").value : "";
+  const outcome = predicted ? byId("outcome")?.value ?? "" : "";
   const jaccard = e < 0 ? null : index[`jaccard_${e}`];
   const places = [];
   for (let i = 0; i < index.graph_id.length; i += 1) {
@@ -125,14 +127,16 @@ async function open(place) {
   const scores = selected() < 0 ? null : graph.scores(selected());
   const names = ["node", ...meta.values.map((value) => value.name)];
   if (graph.nodeY) names.push("class");
-  if (graph.mask) names.push("rationale");
+  if (graph.weight) names.push("weight");
+  if (graph.mask && !isSigned(graph)) names.push(graph.bits ? "alternatives" : "rationale");
   if (scores) names.push("contribution");
   const order = Array.from({ length: graph.nodes }, (_, v) => v);
   if (scores) order.sort((a, b) => scores.relative[b] - scores.relative[a] || a - b);
   const rows = order.map((v) => {
     const cells = [v, ...meta.values.map((_, k) => valueOf(graph, v, k))];
     if (graph.nodeY) cells.push(className(graph.nodeY[v]));
-    if (graph.mask) cells.push(graph.mask[v] ? "yes" : "no");
+    if (graph.weight) cells.push(number(graph.weight[v]));
+    if (graph.mask && !isSigned(graph)) cells.push(rationaleWords(graph, v));
     if (scores) cells.push(number(scores.relative[v] * scores.scale));
     return html("tr", {}, ...cells.map((cell) => html("td", {}, String(cell))));
   });

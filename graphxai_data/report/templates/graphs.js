@@ -39,6 +39,8 @@ async function graphAt(place) {
     nodes: last - first, drawing: p.drawings[index.graph_id[place]] || "",
     values: (v, k) => p.values[(first + v) * width + k],
     mask: p.mask ? p.mask.subarray(first, last) : null,
+    bits: p.bits_low ? [p.bits_low, p.bits_high].map((half) => half.subarray(first, last)) : null,
+    weight: p.weight ? p.weight.subarray(first, last) : null,
     nodeY: p.node_y ? p.node_y.subarray(first, last) : null,
     scores: (e) => {
       const scale = p[`scale_${e}`] ? p[`scale_${e}`][i] : NaN;
@@ -66,7 +68,27 @@ async function graphAt(place) {
 
 const number = (value) => Number.isInteger(value) ? String(value)
   : Math.abs(value) >= 0.01 && Math.abs(value) < 1e4 ? value.toFixed(3) : value.toExponential(2);
-const className = (y) => meta.classes[y] ?? String(y);
+const className = (y) => meta.numbers ? number(y) : meta.classes[y] ?? String(y);
+
+// The alternatives that a node belongs to, from 0.
+const alternativesOf = (graph, v) => Array.from({ length: 63 }, (_, j) => j)
+  .filter((j) => (graph.bits[Math.floor(j / 32)][v] >>> (j % 32)) & 1);
+const together = (graph, a, b) => graph.bits
+  ? graph.bits.some((half) => half[a] & half[b]) : graph.mask && graph.mask[a] && graph.mask[b];
+const isSigned = (graph) => graph.weight && !graph.bits;
+
+function truthWords(graph) {
+  if (isSigned(graph)) return "Weights";
+  if (!graph.mask) return graph.nodeY ? "Classes of nodes" : "Graph";
+  if (!graph.mask.some(Boolean)) return "No rationale (null)";
+  const used = new Set(graph.bits ? Array.from(graph.mask, (_, v) => alternativesOf(graph, v)).flat() : [0]);
+  return used.size > 1 ? `${used.size} alternative rationales` : "Rationale";
+}
+
+function rationaleWords(graph, v) {
+  if (!graph.mask[v]) return "no";
+  return graph.bits ? alternativesOf(graph, v).map((j) => j + 1).join(", ") : "yes";
+}
 
 function valueOf(graph, v, k) {
   const { of, low, high } = meta.values[k];
@@ -77,7 +99,11 @@ function valueOf(graph, v, k) {
 function nodeWords(graph, v, scores) {
   const words = [`node ${v}`, ...meta.values.map((value, k) => `${value.name} ${valueOf(graph, v, k)}`)];
   if (graph.nodeY) words.push(`class ${className(graph.nodeY[v])}`);
-  if (graph.mask) words.push(graph.mask[v] ? "in the rationale" : "not in the rationale");
+  if (graph.weight) words.push(`weight ${number(graph.weight[v])}`);
+  if (graph.mask && !isSigned(graph)) {
+    const which = graph.bits ? `in alternative ${rationaleWords(graph, v)}` : "in the rationale";
+    words.push(graph.mask[v] ? which : "not in the rationale");
+  }
   if (scores) words.push(`contribution ${number(scores.relative[v] * scores.scale)}`);
   return words.join(", ");
 }
@@ -91,14 +117,21 @@ function make(name, attributes = {}, text) {
   return element;
 }
 
-// The colour of a node: orange in the rationale, red for the class, blue against it.
+// The colour of a node: orange in the rationale, others in further alternatives; red for the label,
+// blue against it.
 function paint(graph, v, scores) {
   if (scores) {
     const s = scores.relative[v];
     return { fill: s < 0 ? "var(--against)" : "var(--for)", opacity: Math.abs(s) };
   }
   if (graph.nodeY) return { fill: graph.nodeY[v] ? "var(--rationale)" : "var(--soft)", opacity: 1 };
-  return { fill: "var(--rationale)", opacity: graph.mask && graph.mask[v] ? 1 : 0 };
+  if (isSigned(graph)) {
+    const largest = graph.weight.reduce((most, w) => Math.max(most, Math.abs(w)), 0) || 1;
+    return { fill: graph.weight[v] < 0 ? "var(--against)" : "var(--for)", opacity: Math.abs(graph.weight[v]) / largest };
+  }
+  const which = graph.bits ? alternativesOf(graph, v) : [0];
+  const colour = which.length > 1 ? "shared" : which[0] % 4 ? `alternative-${which[0] % 4}` : "rationale";
+  return { fill: `var(--${colour})`, opacity: graph.mask && graph.mask[v] ? 1 : 0 };
 }
 
 // As wide as the square of the layout, and as high as the graph needs.
@@ -123,7 +156,7 @@ function picture(graph, scores, title) {
 
 function addNode(svg, graph, v, scores, shape) {
   shape.classList.add("node");
-  if (graph.mask && graph.mask[v]) shape.classList.add("rationale");
+  if (graph.mask && graph.mask[v] && !isSigned(graph)) shape.classList.add("rationale");
   shape.setAttribute("tabindex", "-1");
   shape.setAttribute("role", "img");
   shape.setAttribute("aria-label", nodeWords(graph, v, scores));
@@ -161,7 +194,7 @@ function drawNodes(svg, graph, scores) {
 function lines(graph, scores) {
   const paths = { plain: "", rationale: "" };
   for (const [a, b, order] of graph.edges) {
-    const inside = !scores && graph.mask && graph.mask[a] && graph.mask[b];
+    const inside = !scores && !isSigned(graph) && together(graph, a, b);
     const [dx, dy] = [graph.x(b) - graph.x(a), graph.y_(b) - graph.y_(a)];
     const unit = 2.2 / (Math.hypot(dx, dy) || 1);
     for (let line = 0; line < order; line += 1) {
