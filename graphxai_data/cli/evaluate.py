@@ -183,7 +183,8 @@ def evaluate(
     for line in tables.floor_lines(comparison, definitions):
         click.echo(line)
     if options["faithfulness"]:
-        print_table(tables.FAITHFULNESS_HEADERS, tables.faithfulness_rows(comparison), wrap=False)
+        headers = tables.faithfulness_headers(comparison)
+        print_table(headers, tables.faithfulness_rows(comparison), wrap=False)
 
 
 def _evaluate_files(

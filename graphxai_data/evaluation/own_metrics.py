@@ -30,9 +30,10 @@ COLUMNS = frozenset(
         "sign_accuracy", "rmse_scaled", "unranked_graphs",
         # times_of
         "ms_per_graph", "ms_per_graph_batched", "ms_forward_batched", "timed_on", "timed_threads",
-        # fidelity, sparsity_curves and retrained_accuracy
+        # fidelity, sparsity_curves, retrained_accuracy and retrained_r2
         "fidelity_plus", "fidelity_minus", "fidelity_plus_probability",
-        "fidelity_minus_probability", "characterisation", "retrained_accuracy", "curves",
+        "fidelity_minus_probability", "characterisation", "retrained_accuracy", "retrained_r2",
+        "curves",
         # compare and summarise
         "model", "explainer", "seed", "plugin", "accuracy", "f1", "mae", "rmse", "r2",
         "seeds", "paper", "metrics",

@@ -10,9 +10,11 @@ from graphxai_data.metrics import plus_minus
 
 KNOWS_LABELS = "* knows the labels of training graphs, and of the graph that it scores"
 _KNOWING = {variant.name for variant in FLOORS if variant.knows_labels}
-FAITHFULNESS_HEADERS = (
-    "explainer", "model", "fidelity+", "fidelity-", "characterisation", "accuracy retrained",
-)  # fmt: skip
+_FAITHFULNESS = {
+    "fidelity_plus": "fidelity+", "fidelity_minus": "fidelity-",
+    "characterisation": "characterisation", "retrained_accuracy": "accuracy retrained",
+    "retrained_r2": "R² retrained",
+}  # fmt: skip
 # Columns that only some datasets have; the others of such rows are in the JSON and the CSV.
 _OF_UNIONS = {"jaccard_union": "J (union)", "auroc_union": "AUROC (union)"}
 _OF_NULL_GRAPHS = {"null_outliers": "null outliers"}
@@ -114,14 +116,24 @@ def floor_lines(comparison: Comparison, definitions: Collection[str]) -> list[st
     return lines
 
 
+def faithfulness_headers(comparison: Comparison) -> tuple[str, ...]:
+    """Return the headers of `faithfulness_rows`."""
+    return ("explainer", "model", *_faithfulness_columns(comparison).values())
+
+
 def faithfulness_rows(comparison: Comparison) -> list[list[str]]:
     """Return the rows of faithfulness, where it was measured."""
-    keys = ("fidelity_plus", "fidelity_minus", "characterisation", "retrained_accuracy")
+    keys = _faithfulness_columns(comparison)
     return [
         [explainer_cell(row), row["model"], *(with_deviation(row, key) for key in keys)]
         for row in comparison.summary()
-        if keys[0] in row
+        if "fidelity_plus" in row
     ]
+
+
+def _faithfulness_columns(comparison: Comparison) -> dict[str, str]:
+    measured = {key for row in comparison.rows for key in row}
+    return {key: header for key, header in _FAITHFULNESS.items() if key in measured}
 
 
 def with_deviation(row: dict[str, Any], key: str) -> str:
