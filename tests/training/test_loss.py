@@ -124,7 +124,7 @@ def test_a_comparison_refuses_a_penalty_before_any_training(
 @pytest.mark.parametrize(
     ("name", "model", "cost", "message"),
     [
-        ("ba2motif", "gin", 0.1, "evidence_cost: expected 0 for 'gin' and classes of graphs"),
+        ("ba2motif", "gin", 0.1, "evidence_cost: expected 0 for 'gin' and labels of graphs"),
         ("pattern", "bcos-gin", 0.1, "expected 0 for 'bcos-gin' and labels of nodes, got 0.1"),
         ("ba2motif", "bcos-gin", -1.0, "evidence_cost: expected"),
         ("ba2motif", "bcos-gin", float("nan"), "evidence_cost: expected"),
