@@ -12,9 +12,11 @@ from graphxai_data.explain.explanation import Explanation
 from graphxai_data.explain.pyg import mask_scores
 from graphxai_data.files.plugins import Group, Origin
 
+# The ground truth, and fields of single datasets that tell it: causes of pairs, and the `base` that
+# a motif was attached to, which is all nodes but the rationale.
 _ANSWERS = (
     "node_mask", "edge_mask", "alternatives", "alternative_bits", "node_weight", "split", "group",
-    "cause", "cause_y",
+    "cause", "cause_y", "base",
 )  # fmt: skip
 
 
