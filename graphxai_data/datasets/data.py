@@ -167,8 +167,12 @@ class TrueExplanation(Explanation):  # type: ignore[misc]
 
 
 def _masks_of(bits: Tensor) -> Tensor:
-    """Return [a, n] the alternatives of one graph from their bits [n]."""
-    return torch.from_numpy(alternatives_of(bits.cpu().numpy())).to(bits.device)
+    """Return [a, n] the alternatives of one graph from their bits [n].
+
+    Alternatives of which a transform has removed all nodes are gone.
+    """
+    masks = alternatives_of(bits.cpu().numpy())
+    return torch.from_numpy(masks[masks.any(axis=1)]).to(bits.device)
 
 
 def pyg_fields(schema: Schema) -> dict[str, Column]:

@@ -31,7 +31,7 @@ def transformed(data: Data, transform: Callable[[Any], Any], once: bool = False)
             `edge_mask` that it chooses is refused, because a dataset would recompute it.
 
     Raises:
-        InputError: `once`, and its `edge_mask` is not the edges inside its `node_mask`.
+        InputError: `once`, and its `edge_mask` is not the edges inside its rationale.
     """
     before = data.clone() if once else data
     has_alternatives = "alternative_bits" in data._store
@@ -67,8 +67,8 @@ def _refuse_own_edges(result: Any, before: Data, transform: Callable[[Any], Any]
     if inside is not None and mask.shape == inside.shape and not torch.equal(mask, inside):
         raise InputError(
             f"pre_transform: {_name(transform)} chooses an edge_mask that is not the edges with "
-            "both ends in node_mask, and datasets keep no other; give it another name, such as "
-            "my_edge_mask, or assign it in transform"
+            "both ends in node_mask, or in one alternative, and datasets keep no other; give it "
+            "another name, such as my_edge_mask, or assign it in transform"
         )
 
 

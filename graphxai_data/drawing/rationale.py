@@ -25,7 +25,7 @@ def title(mask: Any, bits: Any = None) -> str:
     """
     if not np.any(mask):
         return NULL
-    several = 0 if bits is None else len(alternatives_of(bits))
+    several = 0 if bits is None else int(alternatives_of(bits).any(axis=1).sum())
     return f"{several} alternative rationales" if several > 1 else "rationale"
 
 

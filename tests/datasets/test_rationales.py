@@ -229,6 +229,21 @@ def test_nodes_that_are_removed_with_all_their_rows_leave_a_rationale_that_fits(
     assert dataset[0].alternatives.shape == (0, 4)
 
 
+def test_an_alternative_without_nodes_is_gone(place: Build) -> None:
+    part = GraphXAIDataset(place, "any")[2].subgraph(torch.tensor([2, 3, 4]))
+    assert part.alternatives.tolist() == [[True, True, False]]
+    assert part.to_explanation().alternatives.tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_a_part_of_an_explanation_keeps_its_rationale(place: Build, i: int) -> None:
+    truth = GraphXAIDataset(place, "any")[i]
+    part = truth.to_explanation().get_explanation_subgraph()
+    inside = truth.node_mask
+    assert torch.equal(part.alternatives, truth.alternatives[:, inside])
+    assert torch.equal(part.node_weight, truth.node_weight[inside])
+
+
 def test_a_mask_that_contradicts_the_alternatives_is_refused(place: Build) -> None:
     graph = GraphXAIDataset(place, "any")[2]
     graph.node_mask = torch.tensor([True, False, False, False, False])

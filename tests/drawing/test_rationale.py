@@ -1,5 +1,7 @@
 """Pictures of null rationales, alternatives and signed weights."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import torch
 from matplotlib.colors import to_rgba
 from rich.text import Text
 
+from graphxai_data import explain
 from graphxai_data.datasets.data import GraphXAIData
 from graphxai_data.drawing.graphs import drawing
 from graphxai_data.drawing.molecules import molecule_gallery
@@ -158,3 +161,9 @@ def test_without_colours_signs_are_written() -> None:
     assert (graph.count("⊕"), graph.count("⊖"), graph.count("○")) == (3, 2, 3)
     null = graph_text(record(None, **FORMS["null"]), colours=False).plain
     assert (null.count("●"), null.count("○")) == (0, 8)
+
+
+def test_an_explanation_of_a_number_is_for_the_label() -> None:
+    explanation = explain(None, as_data(record(**FORMS["signed"])), method="degree")
+    of_model = replace(explanation, target=torch.tensor([0]))
+    assert [axes.get_title() for axes in of_model.draw().axes] == ["weights", "for the label"]

@@ -1,14 +1,17 @@
 """Pages about null rationales, alternatives, weights and labels that are numbers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from graphxai_data import GraphXAIDataset
 from graphxai_data.datasets.records import Graphs
 from graphxai_data.manifest import Manifest
+from graphxai_data.progress import no_progress
 from graphxai_data.report import page as page_module
-from graphxai_data.report.explained import Explained
+from graphxai_data.report.explained import Explained, _Page
 from graphxai_data.report.packed import sample_graphs
 from graphxai_data.report.page import write_report
 from tests.generators.toy_forms import built
@@ -72,3 +75,21 @@ def test_a_sample_of_numbers_has_low_and_high_ones_of_every_split(
     cells = {(fifth[i], overview.split[i]) for i in range(40)}
     first = sample_graphs(overview)[: len(cells)]
     assert {(fifth[i], overview.split[i]) for i in first} == cells
+
+
+def test_each_graph_with_a_rationale_is_compared_with_its_best_alternative(
+    tmp_path: Path,
+) -> None:
+    with built(tmp_path) as (folder, _):
+        dataset = GraphXAIDataset.from_folder(folder)
+        page = _Page(dataset, [], [], no_progress)
+        alternatives = [graph.alternatives.numpy() for graph in dataset]
+        # Scores that are right about the last alternative only.
+        scores = {i: masks[-1].astype(float) for i, masks in enumerate(alternatives) if len(masks)}
+        null = {
+            i: np.ones(masks.shape[1]) for i, masks in enumerate(alternatives) if not len(masks)
+        }
+        page._show("mine", "what", None, "", scores | null)
+    (shown,) = page.result.shown
+    assert shown.jaccard == dict.fromkeys(scores, 1.0)
+    assert null
