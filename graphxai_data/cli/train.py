@@ -19,6 +19,13 @@ from graphxai_data.progress import Progress
 
 MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
 SECONDS_BETWEEN_LINES = 5
+# Columns of the table, where all trainings have them: split and key of a score, and header.
+_COLUMNS = (
+    ("valid", "loss", "valid loss"), ("valid", "f1", "valid F1"), ("valid", "mae", "valid MAE"),
+    ("test", "accuracy", "test accuracy"), ("test", "f1", "test F1"),
+    ("test", "roc_auc", "test ROC AUC"), ("test", "weighted_accuracy", "weighted"),
+    ("test", "mae", "test MAE"), ("test", "rmse", "test RMSE"), ("test", "r2", "test R²"),
+)  # fmt: skip
 
 # Everything heavier than click is imported inside the commands: --help has to be quick.
 
@@ -72,15 +79,6 @@ def train(
         click.echo(json.dumps([result | extra for result in results], indent=2))
     else:
         _show_trainings(results, known)
-
-
-# Columns of the table, where all trainings have them: split and key of a score, and header.
-_COLUMNS = (
-    ("valid", "loss", "valid loss"), ("valid", "f1", "valid F1"), ("valid", "mae", "valid MAE"),
-    ("test", "accuracy", "test accuracy"), ("test", "f1", "test F1"),
-    ("test", "roc_auc", "test ROC AUC"), ("test", "weighted_accuracy", "weighted"),
-    ("test", "mae", "test MAE"), ("test", "rmse", "test RMSE"), ("test", "r2", "test R²"),
-)  # fmt: skip
 
 
 def _show_trainings(

@@ -47,7 +47,7 @@ def fidelity(
     probability of that class. Characterisation is the harmonic mean of fidelity+ and 1 − fidelity−
     (Amara et al., 2022). `scores` [N] are those of all nodes.
 
-    Of a model with one output, a number, fidelity+ and − are the mean absolute change of the
+    If the model has one output, a number, fidelity+ and − are the mean absolute change of the
     output, in units of the label; the other columns need classes.
     """
     check_ready(model)
@@ -100,7 +100,7 @@ def sparsity_curves(
 
 
 def _changes(before: Tensor, after: Tensor) -> Tensor:
-    """Return [g] 1 where the predicted class changes, else 0; of numbers, how far they change."""
+    """Return [g] 1 where the predicted class changes, else 0; for numbers, how far they change."""
     if before.shape[1] == 1:
         return (before - after).abs().squeeze(1).double()
     return (before.argmax(dim=1) != after.argmax(dim=1)).double()
@@ -140,7 +140,10 @@ def retrained_r2(
     loss: str = "mse",
     **options: Any,
 ) -> float:
-    """Return R² after such a fine-tuning where labels are numbers; arguments as before."""
+    """Return R² after such a fine-tuning where labels are numbers.
+
+    Arguments as for `retrained_accuracy`.
+    """
     outputs, label = _retrained(model, training, test, keep, loss, **options)
     return r_squared(outputs.squeeze(1).double().numpy(), label.astype(np.float64))
 

@@ -158,8 +158,8 @@ def _outputs(explanation: PyGExplanation, graphs: int, nodes: int) -> dict[str, 
     """Return target, logit, bias and node of an explanation, where it has them.
 
     There are none if only some graphs of a batch are explained, or several outputs of a graph. The
-    `prediction` of PyG is not taken for a logit: it may be a probability. Of a number, PyG's target
-    is the value [g, 1]; ours is its position among the outputs, 0.
+    `prediction` of PyG is not taken for a logit: it may be a probability. PyG's target of a
+    number is its value [g, 1]; ours is its position among the outputs, 0.
     """
     target, index = explanation.get("target"), explanation.get("index")
     unknown = {"target": None, "logit": None, "bias": None}

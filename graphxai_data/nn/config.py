@@ -18,7 +18,7 @@ class NetworkConfig(Checked):
 
     Attributes:
         in_features: width of node features.
-        classes: number of logits.
+        classes: number of logits; 1 for a model that predicts a number.
         hidden: width of node states.
         layers: number of updates.
         edge_features: width of edge features; 0 for a model that does not use them.
@@ -78,6 +78,7 @@ class BcosGINConfig(GINConfig):
             degrees only as the angle between a state and the sum of its neighbours' states. Where
             degrees matter, 1 + ε should be of their order.
         logit_bias: fixed. A negative one is a threshold that the evidence for a class has to pass.
+            In a number it is the part that no input accounts for.
     """
 
     norm: Literal["rms", "none"] = "none"  # type: ignore[assignment]

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from graphxai_data import GraphXAIDataset, build
+from graphxai_data.errors import InputError
 from graphxai_data.manifest import Manifest
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings import check
+from graphxai_data.rings.colour_rules import Training
 from graphxai_data.rings.sample import sample_build, sample_dataset
 from graphxai_data.rings.verdict import Measurement
 from tests.generators.toy_numbers import RECIPE
@@ -70,6 +72,14 @@ def test_at_most_half_of_all_graphs_are_above_the_median(labels: list[float]) ->
     sample = sample_dataset(graphs)
     assert sample.label.sum() == (np.array(labels) > np.median(labels)).sum()
     assert sample.label.sum() <= len(labels) / 2
+
+
+def test_colours_are_counted_for_classes_only() -> None:
+    graphs = sample_dataset(planted("both", 4)).graphs
+    assert Training.of(graphs, np.array([0, 1, 1, 0]), 2).sizes.tolist() == [2, 2]
+    for label in (np.array([0, -1, 1, 0]), np.array([0, 1, 2, 0])):
+        with pytest.raises(InputError, match="expected classes 0 to 1: colours of numbers are not"):
+            Training.of(graphs, label, 2)
 
 
 def test_the_full_check_says_what_its_classes_are(numbers: GraphXAIDataset) -> None:
