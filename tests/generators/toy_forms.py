@@ -11,7 +11,6 @@ import networkx as nx
 import numpy as np
 
 from graphxai_data import Feature, Generator, GraphRecord, Prover, Recipe, Schema, build
-from graphxai_data.building import finish
 from graphxai_data.generators import PLUGINS
 
 _SPLITS = {"train": 0.8, "valid": 0.1, "test": 0.1}
@@ -115,12 +114,10 @@ class SumProver(Prover):
 
 @contextmanager
 def built(root: Path) -> Iterator[tuple[Path, Path]]:
-    """Build both without RINGS and floors, and yield their folders; the classes are registered."""
+    """Build both without RINGS, and yield their folders; the classes are registered."""
     classes = {"red_pairs": RedPairs, "sums": Sums}
-    no_floors = mock.patch.object(finish, "measure_explanations", return_value=None)
     with mock.patch.object(PLUGINS, "registered", classes):
-        with no_floors:
-            for recipe in (PAIRS, SUMS):
-                recipe_object = Recipe.from_dict(recipe)
-                build(recipe_object, root=root, engine="serial", rings=False, shard_size=16)
+        for recipe in (PAIRS, SUMS):
+            recipe_object = Recipe.from_dict(recipe)
+            build(recipe_object, root=root, engine="serial", rings=False, shard_size=16)
         yield root / "pairs-of-red" / "seed-0", root / "sums" / "seed-0"
