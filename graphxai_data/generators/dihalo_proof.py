@@ -133,7 +133,7 @@ class DiHaloProver(MoleculeProver):
         truth = di_halo[0]
         if problems := self.graph_problems(record, molecule, truth.atoms):
             return problems
-        problems = self.class_problems(truth.name, record.y, "ring")
+        problems = self.class_problems(truth.name, int(record.y), "ring")
         problems += self._halogen_problems(molecule, truth.symbols[0])
         grafted = [ring for ring in rings if len(ring.outside) == 1]
         if len(grafted) != 1 or not (self.params.decoys or grafted[0] is truth):

@@ -19,9 +19,7 @@ def problems(params: SPMotifParams, columns: Columns) -> list[str]:
     source, target = global_edges(columns)
 
     findings.require(is_connected(columns), "not connected")
-    findings.require(
-        findings.nodes(base == mask) == 0, "a node is not of base or motif, or both"
-    )
+    findings.require(findings.nodes(base == mask) == 0, "a node is not of base or motif, or both")
     five = findings.nodes(mask) == MOTIF_NODES
     findings.require(five, f"the rationale does not have {MOTIF_NODES} nodes")
     findings.require(kind < len(params.bases), "base_kind is not a kind of base")
