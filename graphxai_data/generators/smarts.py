@@ -162,12 +162,13 @@ class SmartsGenerator(PoolMoleculeGenerator):
 
     def truth_columns(self, truth: Any, atoms: int) -> dict[str, Any]:
         """Return the bits of alternatives, from sets of atoms."""
-        bits = np.zeros(atoms, np.int64)
+        bits = [0] * atoms
         for number, way in enumerate(truth):
-            for atom in range(atoms):
-                if way >> atom & 1:
-                    bits[atom] |= 1 << number
-        return {"alternative_bits": bits}
+            while way:
+                atom = way.bit_length() - 1
+                bits[atom] |= 1 << number
+                way ^= 1 << atom
+        return {"alternative_bits": np.array(bits, np.int64)}
 
     def prover(self, sources: Sources) -> Prover:
         """Return the proof by independent code."""
