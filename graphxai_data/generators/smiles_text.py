@@ -7,13 +7,14 @@ every version of RDKit.
 import re
 from collections.abc import Mapping
 
+_ATOM_ALONE = re.compile(r"\[[^\]]*\]|Br|Cl|[BCNOPSFIbcnops]")
 # An atom, and the ring-closure digits after it.
-ATOM = re.compile(r"(\[[^\]]*\]|Br|Cl|[BCNOPSFIbcnops])((?:[-=#:/\\]?(?:\d|%\d\d))*)")
+ATOM = re.compile(rf"({_ATOM_ALONE.pattern})((?:[-=#:/\\]?(?:\d|%\d\d))*)")
 
 
 def atoms_of(smiles: str) -> list[str]:
     """Return the atoms as they are written, in the order in which RDKit numbers them."""
-    return [match.group(1) for match in ATOM.finditer(smiles)]
+    return _ATOM_ALONE.findall(smiles)
 
 
 def insert_branches(smiles: str, branches: Mapping[int, str]) -> tuple[str, dict[int, int]]:
