@@ -8,7 +8,7 @@ Molecules with the same Murcko scaffold are one group, and so in one split.
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -183,9 +183,13 @@ class PoolMoleculeGenerator(Generator):
             return f"has fewer than {self.params.min_heavy_atoms} heavy atoms"
         if len(atoms) > self.params.max_heavy_atoms:
             return f"has more than {self.params.max_heavy_atoms} heavy atoms"
-        if not {element_of(atom) for atom in set(atoms)} <= set(self.params.atoms):
+        if not self._elements.issuperset(map(element_of, set(atoms))):
             return "has an element that the recipe does not list"
         return molecule
+
+    @cached_property
+    def _elements(self) -> frozenset[str]:
+        return frozenset(self.params.atoms)
 
     def _selection(self, source: Source, graphs: int, seed: int) -> Selection:
         return selected(self, source, graphs, seed)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from rdkit import Chem, rdBase
@@ -70,6 +70,15 @@ class SmartsParams(PoolParams):
         return parse_rule(self.rule, self.substructures)
 
 
+class _Case(NamedTuple):
+    """What follows from the substructures that a molecule has."""
+
+    label: int
+    stratum: int
+    is_null: bool
+    present: frozenset[str]
+
+
 class SmartsGenerator(PoolMoleculeGenerator):
     """Classes by a rule over substructures."""
 
@@ -93,27 +102,26 @@ class SmartsGenerator(PoolMoleculeGenerator):
         if self.params.balance == "classes":
             return super().strata_of_classes()
         names: list[list[str]] = [[], []]
-        for number, holds in enumerate(self._holds):
-            present = [
-                name if number >> i & 1 else f"no {name}"
-                for i, name in enumerate(self.params.names)
-            ]
-            names[holds].append(", ".join(present))
+        for case in self._cases:
+            present = [name if name in case.present else f"no {name}" for name in self.params.names]
+            names[case.label].append(", ".join(present))
         return names
 
     def judge(self, molecule: Chem.Mol) -> Judgement | str:
         """Return whether the rule holds, and the ways to see that, as bits of atoms."""
+        has, patterns = molecule.HasSubstructMatch, self._patterns
+        case = self._cases[sum(has(pattern) << i for i, pattern in enumerate(patterns.values()))]
+        if case.is_null:  # most molecules of most pools: no need to list matches
+            return Judgement(case.label, (), case.stratum)
         matches = {
             name: [
                 sum(1 << atom for atom in match)
                 for match in molecule.GetSubstructMatches(pattern, maxMatches=_MAX_MATCHES)
             ]
-            for name, pattern in self._patterns.items()
+            for name, pattern in patterns.items()
         }
-        number = sum(bool(found) << i for i, found in enumerate(matches.values()))
-        label = self._holds[number]
         try:
-            ways = self._rule.ways(matches, label)
+            ways = self._rule.ways(matches, bool(case.label))
         except TooManyWaysError:
             return TOO_MANY
         if len(ways) > MAX_ALTERNATIVES:
@@ -123,8 +131,7 @@ class SmartsGenerator(PoolMoleculeGenerator):
             union |= way
         if union.bit_count() == molecule.GetNumAtoms():
             return WHOLE
-        stratum = self._holds[:number].count(label) if self.params.balance != "classes" else 0
-        return Judgement(int(label), tuple(way for way in ways if way), stratum)
+        return Judgement(case.label, tuple(ways), case.stratum)
 
     def check_pool(self, path: Path, pool: Sequence[str]) -> None:
         """Raise an `InputError` if a substructure is in no usable molecule of the pool, or in all.
@@ -155,12 +162,13 @@ class SmartsGenerator(PoolMoleculeGenerator):
 
     def truth_columns(self, truth: Any, atoms: int) -> dict[str, Any]:
         """Return the bits of alternatives, from sets of atoms."""
-        bits = np.zeros(atoms, np.int64)
+        bits = [0] * atoms
         for number, way in enumerate(truth):
-            for atom in range(atoms):
-                if way >> atom & 1:
-                    bits[atom] |= 1 << number
-        return {"alternative_bits": bits}
+            while way:
+                atom = way.bit_length() - 1
+                bits[atom] |= 1 << number
+                way ^= 1 << atom
+        return {"alternative_bits": np.array(bits, np.int64)}
 
     def prover(self, sources: Sources) -> Prover:
         """Return the proof by independent code."""
@@ -185,8 +193,21 @@ class SmartsGenerator(PoolMoleculeGenerator):
         return self.params.expression
 
     @cached_property
-    def _holds(self) -> list[bool]:
-        return combinations(self._rule, self.params.names)
+    def _cases(self) -> list[_Case]:
+        """What follows from every combination of substructures, as `combinations` numbers them."""
+        cases = []
+        met = [0, 0]
+        for number, holds in enumerate(combinations(self._rule, self.params.names)):
+            present = [name for i, name in enumerate(self.params.names) if number >> i & 1]
+            # Nothing has to be seen, whichever atoms the substructures have.
+            matches = {
+                name: [1 << i] * (name in present) for i, name in enumerate(self.params.names)
+            }
+            is_null = self._rule.ways(matches, holds) == [0]
+            stratum = met[holds] if self.params.balance == "combinations" else 0
+            cases.append(_Case(int(holds), stratum, is_null, frozenset(present)))
+            met[holds] += 1
+        return cases
 
 
 def rdkit_pattern(name: str, smarts: str) -> Chem.Mol:
