@@ -48,8 +48,7 @@ class Rationales:
         ptr: [g+1] where the nodes of each graph begin and end.
         mask: [N] the rationale; the union of alternatives, or the nodes with a positive weight.
         bits: [N] bit j where a node belongs to alternative j, or None.
-        weight: [N] signed contributions of nodes to the label, or None; for classes, towards the
-            class of the graph.
+        weight: [N] signed contributions of nodes to the label, or None.
     """
 
     ptr: Ints
@@ -222,15 +221,6 @@ class Rationales:
             None if self.weight is None else self.weight[rows],
         )
         return scores[rows], part
-
-
-def for_own_class(weight: Floats, label: Ints | Floats, ptr: Ints) -> Floats:
-    """Return weights [N] for the class [g] of each graph, given those for class 1, against class 0.
-
-    >>> for_own_class(np.array([2.0, -1.0, 3.0]), np.array([0, 1]), np.array([0, 2, 3])).tolist()
-    [-2.0, 1.0, 3.0]
-    """
-    return np.where(np.repeat(label == 0, np.diff(ptr)), -weight, weight)
 
 
 def mean(values: Floats | Bools) -> float:

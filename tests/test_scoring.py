@@ -1,6 +1,5 @@
 """Which graphs each metric is a mean over, against a loop over graphs with all forms mixed."""
 
-import doctest
 import math
 from typing import Any
 
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from graphxai_data import jaccard_at_k, node_auroc, scoring
+from graphxai_data import jaccard_at_k, node_auroc
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.rationale import alternatives_of
 from graphxai_data.rationale_metrics import best_auroc, best_jaccard_at_k
@@ -127,9 +126,3 @@ def test_graphs_without_anything_to_rank_are_refused(
     rationales = Rationales(np.array([0, 2, 4]), np.array(mask, bool), weight=weights)
     with pytest.raises(InputError, match=message):
         rationales.check()
-
-
-def test_examples_in_docstrings_are_right() -> None:
-    result = doctest.testmod(scoring)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -11,7 +11,7 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.other_datasets import OtherGraphs
-from graphxai_data.evaluation.parts import Part, recipe_of, weights_for_class_1
+from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.evaluation.truth import FORMS, Scores
 from graphxai_data.explain.variants import FloorNames, Variant
 from graphxai_data.graphs.columns import compact
@@ -88,7 +88,7 @@ def _known(part: Part) -> KnownGraphs:
         for column in part.manifest.load_recipe().schema.columns():
             if column.name in arrays:
                 arrays[column.name] = compact(arrays[column.name], column)
-    known = KnownGraphs(
+    return KnownGraphs(
         Graphs(arrays["x"], edges, arrays.get("edge_attr"), whole.ptr.numpy()),
         whole.graph_id.numpy(),
         whole.y.numpy() if "y" in whole else np.zeros(len(part), np.int64),
@@ -97,4 +97,3 @@ def _known(part: Part) -> KnownGraphs:
         whole.alternative_bits.numpy() if "alternative_bits" in whole else None,
         whole.node_weight.double().numpy() if "node_weight" in whole else None,
     )
-    return known.for_own_class() if weights_for_class_1(part) else known

@@ -7,7 +7,6 @@ from graphxai_data.errors import InputError
 from graphxai_data.evaluation.other_datasets import OtherGraphs, graphs_of
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.recipe import Recipe
-from graphxai_data.rings.known import are_for_class_1
 
 Part = GraphXAIDataset | OtherGraphs
 
@@ -53,15 +52,3 @@ def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAI
 def recipe_of(part: Part) -> Recipe | None:
     """Return the recipe of a build; None for graphs of others."""
     return None if isinstance(part, OtherGraphs) else part.manifest.load_recipe()
-
-
-def weights_for_class_1(part: Part) -> bool:
-    """Return whether nodes have weights for class 1, which speak against class 0.
-
-    Graphs of others have such weights if the label of each is 0 or 1.
-    """
-    if "node_weight" not in part._data:
-        return False
-    if isinstance(part, OtherGraphs):
-        return "y" in part._data and bool(((part._data.y == 0) | (part._data.y == 1)).all())
-    return are_for_class_1(part.manifest.load_recipe().schema)

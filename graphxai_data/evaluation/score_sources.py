@@ -18,7 +18,7 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.floors import floor_names, floor_scores
 from graphxai_data.evaluation.given_scores import array_scores, file_scores, function_scores
-from graphxai_data.evaluation.parts import Part, recipe_of, weights_for_class_1
+from graphxai_data.evaluation.parts import Part, recipe_of
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile, is_score_file
@@ -174,10 +174,7 @@ def variant_scores(
     edge_parts = [e.edge_scores for e in explanations if e.edge_scores is not None]
     edges = torch.cat(edge_parts).cpu() if len(edge_parts) == len(explanations) else None
     properties = _properties(first, explanations) if model is not None else {}
-    keys = [key for key in ("x", "edge_index", "y") if key in part._data]
-    whole = next(iter(BatchLoader(part, len(part), keys=keys)))
-    if first.method == "oracle" and weights_for_class_1(part):
-        nodes = torch.where(whole.y[whole.batch] == 0, -nodes, nodes)
+    whole = next(iter(BatchLoader(part, len(part), keys=("x", "edge_index"))))
     scores = {}
     for variant in variants:
         if variant.rule and edges is not None:

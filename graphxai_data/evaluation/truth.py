@@ -1,7 +1,7 @@
 """The ground truth of the graphs that are explained, and the scores that explainers give them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -9,12 +9,11 @@ import numpy as np
 
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.evaluation.other_datasets import OtherGraphs
-from graphxai_data.evaluation.parts import Part, weights_for_class_1
+from graphxai_data.evaluation.parts import Part
 from graphxai_data.explain.functions import without_answers
 from graphxai_data.graphs.columns import pointers
-from graphxai_data.graphs.rationale import edges_inside
 from graphxai_data.metrics import Bools, Floats, Ints
-from graphxai_data.scoring import Rationales, for_own_class
+from graphxai_data.scoring import Rationales
 
 # Fields of graphs whose rationales have alternatives or signed weights.
 FORMS = ("alternative_bits", "node_weight")
@@ -32,7 +31,7 @@ class Truth:
     node_mask: Bools  # [N] nodes of the rationales
     edge_mask: Bools  # [M]
     alternative_bits: Ints | None = None  # [N] bit j of the nodes of alternative j
-    node_weight: Floats | None = None  # [N] signed contributions, for the class of the graph
+    node_weight: Floats | None = None  # [N] signed contributions
 
     @classmethod
     def of(cls, part: Part) -> "Truth":
@@ -40,7 +39,7 @@ class Truth:
         keys = ("x", "edge_index", "y", "node_mask", "edge_mask", "graph_id", *FORMS)
         whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
         edges = np.bincount(whole.batch[whole.edge_index[0]].numpy(), minlength=len(part))
-        truth = cls(
+        return cls(
             part,
             whole.graph_id.numpy(),
             whole.y.numpy() if "y" in whole else np.zeros(len(part), np.int64),
@@ -51,15 +50,6 @@ class Truth:
             whole.alternative_bits.numpy() if "alternative_bits" in whole else None,
             whole.node_weight.double().numpy() if "node_weight" in whole else None,
         )
-        if truth.node_weight is None or not weights_for_class_1(part):
-            return truth
-        # Explanations are those of a graph's class.
-        weight = for_own_class(truth.node_weight, truth.label, truth.node_ptr)
-        if truth.alternative_bits is not None:
-            return replace(truth, node_weight=weight)
-        mask = weight > 0
-        edge_mask = edges_inside(mask, *whole.edge_index.numpy())
-        return replace(truth, node_weight=weight, node_mask=mask, edge_mask=edge_mask)
 
     @cached_property
     def rationales(self) -> Rationales:

@@ -1,6 +1,6 @@
 """Graphs of one split of a build with what is known about them, read for floors of explanations."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from graphxai_data.graphs.columns import Ints, global_edges, pointers
 from graphxai_data.graphs.record import SPLIT_NAMES
-from graphxai_data.graphs.schema import Schema
 from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import Floats
-from graphxai_data.scoring import Rationales, for_own_class
+from graphxai_data.scoring import Rationales
 
 # Limits of graphs per split, and of their nodes and edges together: enough for three digits, and
 # memory stays flat.
@@ -34,7 +33,7 @@ class KnownGraphs:
         mask: [N] their rationales.
         cause: [N] of pairs, or None.
         alternative_bits: [N] bit j of the nodes of alternative j, or None.
-        node_weight: [N] signed contributions, or None; for classes, towards that of the graph.
+        node_weight: [N] signed contributions, or None.
     """
 
     graphs: Graphs
@@ -53,14 +52,6 @@ class KnownGraphs:
         """The rationales as scores are measured against them."""
         ptr, bits = self.graphs.node_ptr, self.alternative_bits
         return Rationales(ptr, self.mask, bits, self.node_weight)
-
-    def for_own_class(self) -> "KnownGraphs":
-        """Return the same graphs with weights for their own class, given those for class 1."""
-        if self.node_weight is None:
-            return self
-        weight = for_own_class(self.node_weight, self.label, self.graphs.node_ptr)
-        mask = weight > 0 if self.alternative_bits is None else self.mask
-        return replace(self, node_weight=weight, mask=mask)
 
     @property
     def labels_tell(self) -> bool:
@@ -97,13 +88,7 @@ def read_split(folder: Path, manifest: Manifest, split: str) -> KnownGraphs:
                 None if weight is None else weight[nodes].astype(np.float64),
             )
         )
-    whole, schema = _joined(pieces), manifest.load_recipe().schema
-    return whole.for_own_class() if are_for_class_1(schema) else whole
-
-
-def are_for_class_1(schema: Schema) -> bool:
-    """Return whether nodes have weights for class 1, which speak against class 0."""
-    return schema.has_weights and schema.label == "class" and schema.num_classes == 2
+    return _joined(pieces)
 
 
 def _joined(pieces: list[KnownGraphs]) -> KnownGraphs:

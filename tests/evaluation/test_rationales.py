@@ -13,11 +13,9 @@ from graphxai_data.cli import main
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation import tables
 from graphxai_data.evaluation.comparison import Comparison, compare
-from graphxai_data.evaluation.truth import Truth
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.generators import PLUGINS
 from graphxai_data.rationale_metrics import best_jaccard_at_k
-from graphxai_data.rings.known import read_split
 from tests.generators.toy_rationales import ToyRationales, toy_recipe, toy_recipe_text
 
 FORMS = ("single", "alternatives", "signed", "signed-classes")
@@ -204,18 +202,3 @@ def test_the_command_prints_the_columns_of_a_file(root: Path, tmp_path: Path) ->
     assert (cells["spearman"], cells["sign_accuracy"]) == ("-1.000", "0.000")
     assert "worst_class_jaccard" not in cells
     assert math.isfinite(float(cells["rmse_scaled"]))
-
-
-def test_weights_of_classes_are_reversed_in_class_0(root: Path) -> None:
-    test = toy(root, "signed-classes")
-    assert set(test._data.y.tolist()) == {0, 1}
-    weights = [graph.node_weight.numpy() for graph in test]
-    own = [w if graph.y == 1 else -w for w, graph in zip(weights, test, strict=True)]
-    table = evaluate(test, {"class 1": weights, "own class": own})
-    assert table.loc["own class", list(EXACT + SIGNED)].tolist() == [1] * len(EXACT + SIGNED)
-    ones = np.mean([float(graph.y) for graph in test])
-    assert table.loc["class 1", "spearman"] == pytest.approx(2 * ones - 1)
-    mask = Truth.of(test).node_mask
-    assert np.array_equal(mask, np.concatenate(own) > 0)
-    known = read_split(test.folder, test.manifest, "test")
-    assert np.array_equal(known.mask, mask)

@@ -6,7 +6,8 @@ Forms (`params.form`):
 - "alternatives": class 1 has one or more such edges, and each is an alternative; neighbouring ones
   share a node. Class 0 is null.
 - "signed": every node has the weight of its colour, and the label is the sum: a number.
-- "signed-classes": the label is whether this sum is positive; the same weights speak for class 1.
+- "signed-classes": the label is whether this sum is positive; weights count towards the label, so
+  their signs are reversed in class 0.
 """
 
 import tomllib
@@ -73,6 +74,7 @@ class ToyRationales(Generator):
                 if self.params.form == "signed":
                     return GraphRecord.from_edges(x, edges, total, node_weight=weight)
                 if (total > 0) == bool(label):
+                    weight = weight if label else -weight
                     return GraphRecord.from_edges(x, edges, label, node_weight=weight)
                 continue
             red = (colour[edges] == RED).all(axis=1)
@@ -113,6 +115,7 @@ def _weight_problems(record: GraphRecord, colour: npt.NDArray[Any], form: str) -
     label: float = sum(expected)
     if form == "signed-classes":
         label = int(label > 0)
+        expected = expected if label else [-weight for weight in expected]
     weight = record.node_weight
     assert weight is not None
     problems = [] if weight.tolist() == expected else ["a weight is not that of its colour"]
