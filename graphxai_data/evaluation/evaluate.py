@@ -22,7 +22,7 @@ from graphxai_data.evaluation.model_outputs import check_outputs
 from graphxai_data.evaluation.other_datasets import OtherGraphs, load_fitting_model
 from graphxai_data.evaluation.own_metrics import MetricFunction, metric_means, select_metrics
 from graphxai_data.evaluation.pairs import Pair, evaluate_pair
-from graphxai_data.evaluation.parts import recipe_of, select_part
+from graphxai_data.evaluation.parts import has_numbers, recipe_of, select_part
 from graphxai_data.evaluation.score_sources import (
     Explainer,
     built_in,
@@ -35,6 +35,7 @@ from graphxai_data.evaluation.timing import times_of
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain.pyg_explainers import PyGFunction
 from graphxai_data.explain.variants import Variant
+from graphxai_data.graphs.schema import Label
 from graphxai_data.metrics import Floats, Ints, auroc_per_graph, checked_scores
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.training.checkpoint import load_model
@@ -115,7 +116,8 @@ def evaluate(
         explainers = built_in(explainers, model, part)
     rows: dict[str, Row] = {}
     for name, explainer in explainers.items():
-        source = resolve(name, explainer, model, recipe_of(part))
+        label: Label = "number" if has_numbers(part) else "class"
+        source = resolve(name, explainer, model, recipe_of(part), label)
         if isinstance(source, Variant | PyGFunction):
             check_outputs(explained_model(source, model), part)
         named = scores_of(name, source, truth, model, batch_size, force, progress)

@@ -46,6 +46,8 @@ class OtherGraphs(InMemoryDataset):  # type: ignore[misc]
         fields = [_fields(graph, f"graph {i}") for i, graph in enumerate(self.given)]
         _check_alike(fields)
         complete_forms(fields)
+        # Labels that are whole are classes, whatever their type: PyG has many such datasets.
+        self.has_numbers = _has_fractions(self.given)
         labels, ids = _whole_numbers(self.given, "y"), _whole_numbers(self.given, "graph_id")
         if ids is None or not 0 <= min(ids) <= max(ids) < 2**32:  # what random draws can take
             ids = list(range(len(fields)))
@@ -153,6 +155,15 @@ def _whole_numbers(graphs: list[Any], key: str) -> list[int] | None:
     numbers = [_whole_number(getattr(graph, key, None)) for graph in graphs]
     known = [number for number in numbers if number is not None]
     return known if len(known) == len(numbers) else None
+
+
+def _has_fractions(graphs: Sequence[Any]) -> bool:
+    """Return whether every graph has one number as its label, and one of them is not whole."""
+    labels = [as_array(graph.y) for graph in graphs if graph.get("y") is not None]
+    if len(labels) < len(graphs) or any(y.size != 1 or y.dtype.kind != "f" for y in labels):
+        return False
+    values = np.array([label.item() for label in labels])
+    return bool(np.isfinite(values).all() and (values != np.rint(values)).any())
 
 
 def _whole_number(value: Any) -> int | None:

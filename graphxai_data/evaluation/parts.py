@@ -49,6 +49,24 @@ def select_split(dataset: GraphXAIDataset, split: str | None = None) -> GraphXAI
     return part
 
 
+def has_numbers(part: Part) -> bool:
+    """Return whether labels are numbers."""
+    if isinstance(part, OtherGraphs):
+        return part.has_numbers
+    return part.label == "number"
+
+
+def weights_are_for_class_1(part: Part) -> bool:
+    """Return whether nodes have weights of two classes: positive ones speak for class 1.
+
+    Then explainers explain class 1, whatever a model predicts. What weights of graphs of others
+    speak for is not known: they are compared with scores as they are.
+    """
+    if isinstance(part, OtherGraphs) or not part.has_weights:
+        return False
+    return part.label == "class" and part.num_classes == 2
+
+
 def recipe_of(part: Part) -> Recipe | None:
     """Return the recipe of a build; None for graphs of others."""
     return None if isinstance(part, OtherGraphs) else part.manifest.load_recipe()

@@ -18,7 +18,12 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.floors import floor_names, floor_scores
 from graphxai_data.evaluation.given_scores import array_scores, file_scores, function_scores
-from graphxai_data.evaluation.parts import Part, recipe_of
+from graphxai_data.evaluation.parts import (
+    Part,
+    has_numbers,
+    recipe_of,
+    weights_are_for_class_1,
+)
 from graphxai_data.evaluation.truth import Scores, Truth
 from graphxai_data.explain import Explanation, explain, nodes_from_edges
 from graphxai_data.explain.files import ScoreFile, is_score_file
@@ -31,6 +36,7 @@ from graphxai_data.explain.models import (
 )
 from graphxai_data.explain.pyg_explainers import PyGFunction, pyg_function
 from graphxai_data.explain.variants import Variant, kind_of, select_variants, variants_for
+from graphxai_data.graphs.schema import Label
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
 
@@ -74,15 +80,22 @@ def check_model(model: nn.Module) -> None:
 
 
 def resolve(
-    name: str, explainer: Explainer, model: nn.Module | None, recipe: Recipe | None = None
+    name: str,
+    explainer: Explainer,
+    model: nn.Module | None,
+    recipe: Recipe | None = None,
+    label: Label = "class",
 ) -> Source:
-    """Look up a built-in explainer by its name, load a file, or bind the model to a function."""
+    """Look up a built-in explainer by its name, load a file, or bind the model to a function.
+
+    `label` says what the model predicts: a "class", or a "number".
+    """
     if isinstance(explainer, str) and not is_score_file(explainer):
         return _variant_for(explainer, model, recipe)
     if isinstance(explainer, str | Path):
         return ScoreFile.load(explainer)
     if isinstance(explainer, PyGExplainer | ExplainerAlgorithm):
-        return pyg_function(name, explainer, model, recipe.schema.label if recipe else "class")
+        return pyg_function(name, explainer, model, label)
     if isinstance(explainer, type):
         raise InputError(
             f"explainer '{name}': expected an explainer, got the class {explainer.__name__}; make "
@@ -164,16 +177,18 @@ def variant_scores(
     if first.is_floor:
         return floor_scores(variants, part)
     options = first.options_for(recipe_of(part), seed)
+    target = 1 if weights_are_for_class_1(part) else None
     device = device_of_model(model)
     explanations: list[Explanation] = []
     for i, batch in enumerate(BatchLoader(part, batch_size)):
-        explanation = explain(model, batch.to(device), method=first.method, **options)
+        explanation = explain(model, batch.to(device), target, first.method, **options)
         explanations.append(replace(explanation, data=None))  # data would keep the batch in memory
         progress(min((i + 1) * batch_size, len(part)), len(part), first.name)
     nodes = torch.cat([e.node_scores for e in explanations]).cpu()
     edge_parts = [e.edge_scores for e in explanations if e.edge_scores is not None]
     edges = torch.cat(edge_parts).cpu() if len(edge_parts) == len(explanations) else None
-    properties = _properties(first, explanations) if model is not None else {}
+    predicted = target is None and not has_numbers(part)
+    properties = _properties(first, explanations, predicted) if model is not None else {}
     whole = next(iter(BatchLoader(part, len(part), keys=("x", "edge_index"))))
     scores = {}
     for variant in variants:
@@ -184,9 +199,12 @@ def variant_scores(
     return scores
 
 
-def _properties(variant: Variant, explanations: list[Explanation]) -> dict[str, float]:
+def _properties(
+    variant: Variant, explanations: list[Explanation], is_class: bool
+) -> dict[str, float]:
+    """Return further columns; `is_class`: the predicted class is explained."""
     properties, options = {}, variant.options
-    if options.get("row") != "contrast":  # a contrast of the winner is never negative
+    if options.get("row") != "contrast" and is_class:  # a contrast of the winner is never negative
         logit = torch.cat([e.logit for e in explanations])  # type: ignore[misc]
         properties["negative_winners"] = float((logit < 0).double().mean())
     is_complete = variant.method in ("bcos", "integrated-gradients")

@@ -26,7 +26,9 @@ class DiHaloPairProver(MoleculeProver):
         rationale = set[int]().union(*(by_link[cause].atoms for cause in causes))
         problems = self.graph_problems(record, molecule, rationale)
         for cause in causes:
-            problems += self.class_problems(by_link[cause].name, int(record.y), f"ring {cause.upper()}")
+            problems += self.class_problems(
+                by_link[cause].name, int(record.y), f"ring {cause.upper()}"
+            )
         problems += self._cause_problems(record, by_link)
         oxygen = by_link["b"].outside[0]
         grafts = by_link["a"].atoms | by_link["b"].atoms | {oxygen}

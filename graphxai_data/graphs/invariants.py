@@ -96,7 +96,8 @@ def _check_rationale(
 ) -> None:
     mask, sizes = columns["node_mask"].astype(bool), np.diff(columns["node_ptr"])
     inside = findings.nodes(mask)
-    if not schema.has_weights:  # weights may all be positive, or none
+    # Weights may all be positive, or none.
+    if not schema.has_weights or schema.has_alternatives:
         if not schema.has_null:
             findings.require(inside > 0, "the rationale is empty, but its schema has no has_null")
         findings.require(inside < sizes, "the rationale is the whole graph")

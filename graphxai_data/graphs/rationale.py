@@ -25,8 +25,11 @@ def bits_of(alternatives: npt.ArrayLike, nodes: int) -> Bits:
     >>> bits_of([[1, 1, 0], [0, 1, 0]], 3).tolist()
     [1, 3, 0]
     """
-    given = np.asarray(alternatives)
-    masks = given.reshape(0, nodes) if given.size == 0 else given
+    try:
+        given = np.asarray(alternatives)
+    except ValueError as error:
+        raise InputError(f"alternatives: expected masks of one length ({error})") from None
+    masks = given.reshape(0, nodes) if given.shape == (0,) else given
     if masks.ndim != 2 or masks.shape[1] != nodes or not np.isin(masks, (0, 1)).all():
         raise InputError(
             f"alternatives: expected true or false for each of {nodes} nodes, per alternative, got "
@@ -68,8 +71,9 @@ def counts_of(bits: Bits, ptr: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def are_numbered(bits: Bits, ptr: npt.NDArray[np.int64]) -> Bools:
     """Return [g] whether a graph's alternatives are numbers 0, 1, … without a gap."""
+    # A negative number has the highest bit, so its graph uses it too.
     used = np.bitwise_or.reduceat(np.append(bits, 0), ptr[:-1]) * (np.diff(ptr) > 0)
-    return np.asarray((bits.min(initial=0) >= 0) & (used & (used + 1) == 0))
+    return np.asarray((used >= 0) & (used & (used + 1) == 0))
 
 
 def edges_inside(marks: npt.NDArray[Any], source: Any, target: Any) -> Bools:

@@ -187,6 +187,9 @@ def _truth(
         mask = weight > 0
     if bits is not None and mask is not None and not np.array_equal(mask, bits != 0):
         raise InputError("node_mask: not the union of the alternatives; leave it out")
+    is_signed = bits is None and weight is not None and mask is not None
+    if is_signed and not np.array_equal(mask, weight > 0):
+        raise InputError("node_mask: not the nodes with a positive node_weight; leave it out")
     marks = mask if bits is None else bits
     inside = None if marks is None else edges_inside(marks, edge_index[0], edge_index[1])
     return {

@@ -78,13 +78,16 @@ def scored_rules(
 def _classes(known: KnownGraphs, training: KnownGraphs, recipe: Recipe) -> tuple[Ints, Ints, int]:
     """Return the classes of training graphs, the class to explain of each graph, and their number.
 
-    For labels that are numbers, class 1 is above the median of training labels. It is the one to
-    explain in every graph, since weights say what makes the number higher.
+    For labels that are numbers, class 1 is above the median of training labels. Weights say what
+    makes the number higher, or with two classes what speaks for class 1: then that class is the
+    one to explain in every graph.
     """
-    if recipe.schema.label == "number":
-        above = (training.label > np.median(training.label)).astype(np.int64)
-        return above, np.ones(len(known), np.int64), 2
-    return training.label.astype(np.int64), known.label.astype(np.int64), recipe.schema.num_classes
+    schema, ones = recipe.schema, np.ones(len(known), np.int64)
+    if schema.label == "number":
+        return (training.label > np.median(training.label)).astype(np.int64), ones, 2
+    own = known.label.astype(np.int64)
+    target = ones if schema.has_weights and schema.num_classes == 2 else own
+    return training.label.astype(np.int64), target, schema.num_classes
 
 
 def _read_only(graphs: Graphs) -> Graphs:

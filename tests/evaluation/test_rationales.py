@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
+from torch import Tensor, nn
+from torch_geometric.nn import global_add_pool
 
 from graphxai_data import GraphXAIDataset, build, evaluate, jaccard_at_k, register
 from graphxai_data.cli import main
@@ -16,7 +19,12 @@ from graphxai_data.evaluation.comparison import Comparison, compare
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.generators import PLUGINS
 from graphxai_data.rationale_metrics import best_jaccard_at_k
-from tests.generators.toy_rationales import ToyRationales, toy_recipe, toy_recipe_text
+from tests.generators.toy_rationales import (
+    WEIGHTS,
+    ToyRationales,
+    toy_recipe,
+    toy_recipe_text,
+)
 
 FORMS = ("single", "alternatives", "signed", "signed-classes")
 SMALL = {"epochs": 2, "hidden": 8}
@@ -202,3 +210,27 @@ def test_the_command_prints_the_columns_of_a_file(root: Path, tmp_path: Path) ->
     assert (cells["spearman"], cells["sign_accuracy"]) == ("-1.000", "0.000")
     assert "worst_class_jaccard" not in cells
     assert math.isfinite(float(cells["rmse_scaled"]))
+
+
+class SumOfColours(nn.Module):
+    """The sum of the weights of nodes as the logit of class 1, and its opposite as that of 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(WEIGHTS))
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        total = global_add_pool(x @ self.weight, batch)
+        return torch.stack([-total, total], dim=1)
+
+
+def test_explainers_explain_class_1_where_weights_speak_for_it(root: Path) -> None:
+    test = toy(root, "signed-classes")
+    assert set(test._data.y.tolist()) == {0, 1}
+    model = SumOfColours().eval()
+    table = evaluate(test, ["input-x-gradient", "oracle", "wl-log-odds-0"], model)
+    for name in ("input-x-gradient", "oracle"):
+        assert table.loc[name, list(EXACT + SIGNED)].tolist() == [1] * len(EXACT + SIGNED)
+    # Colours of class 1 are those with a positive weight.
+    assert table.loc["wl-log-odds-0", "spearman"] > 0.9
+    assert "negative_winners" not in table or table["negative_winners"].isna().all()

@@ -6,8 +6,7 @@ Forms (`params.form`):
 - "alternatives": class 1 has one or more such edges, and each is an alternative; neighbouring ones
   share a node. Class 0 is null.
 - "signed": every node has the weight of its colour, and the label is the sum: a number.
-- "signed-classes": the label is whether this sum is positive; weights count towards the label, so
-  their signs are reversed in class 0.
+- "signed-classes": the label is whether this sum is positive; the same weights speak for class 1.
 """
 
 import tomllib
@@ -74,7 +73,6 @@ class ToyRationales(Generator):
                 if self.params.form == "signed":
                     return GraphRecord.from_edges(x, edges, total, node_weight=weight)
                 if (total > 0) == bool(label):
-                    weight = weight if label else -weight
                     return GraphRecord.from_edges(x, edges, label, node_weight=weight)
                 continue
             red = (colour[edges] == RED).all(axis=1)
@@ -101,13 +99,15 @@ class ToyProver(Prover):
         colour = record.x.argmax(axis=1)
         if self.form.startswith("signed"):
             return _weight_problems(record, colour, self.form)
-        found = {
+        red_pairs = {
             frozenset((int(a), int(b))) for a, b in record.edge_index.T
             if colour[a] == colour[b] == RED
         }  # fmt: skip
         stated = {frozenset(np.flatnonzero(mask).tolist()) for mask in record.alternatives}
-        problems = [] if found == stated else ["the rationale is not the edges between red nodes"]
-        return problems + ([] if record.y == bool(found) else ["its class is wrong"])
+        problems = (
+            [] if red_pairs == stated else ["the rationale is not the edges between red nodes"]
+        )
+        return problems + ([] if record.y == bool(red_pairs) else ["its class is wrong"])
 
 
 def _weight_problems(record: GraphRecord, colour: npt.NDArray[Any], form: str) -> list[str]:
@@ -115,7 +115,6 @@ def _weight_problems(record: GraphRecord, colour: npt.NDArray[Any], form: str) -
     label: float = sum(expected)
     if form == "signed-classes":
         label = int(label > 0)
-        expected = expected if label else [-weight for weight in expected]
     weight = record.node_weight
     assert weight is not None
     problems = [] if weight.tolist() == expected else ["a weight is not that of its colour"]

@@ -60,7 +60,10 @@ def _edges(*pairs: tuple[int, int]) -> dict:
         (_edges((0, 1)), "an edge lacks its reverse"),
         ({"edge_attr": np.arange(8.0, dtype=np.float32)[:, None]}, "differ in features"),
         ({"node_mask": np.zeros(4, bool), "edge_mask": np.zeros(8, bool)}, "rationale is empty"),
-        ({"node_mask": np.ones(4, bool), "edge_mask": np.ones(8, bool)}, "rationale is the whole graph"),
+        (
+            {"node_mask": np.ones(4, bool), "edge_mask": np.ones(8, bool)},
+            "rationale is the whole graph",
+        ),
         ({"edge_mask": np.ones(8, bool)}, "edge_mask is not the set of edges inside"),
         ({"y": 2}, "its class does not exist"),
         ({"y": -1}, "its class does not exist"),
