@@ -8,6 +8,10 @@ _KINDS = {
     "gin": "GIN with ReLU, the twin of the B-cos GIN: same depth, width and readout",
     "gine": "GINE with ReLU, the twin of the B-cos GINE: same depth, width and readout",
 }
+_SIZES = (
+    "It is right on test graphs of the size of training graphs, and not on larger ones: "
+    "`docs/results.md` has both."
+)
 # What a user of the model has to know about the dataset.
 _LIMITS = {
     "ba2motif": "The classes can be told apart without any edge (`graphxai-data rings` measures "
@@ -19,6 +23,15 @@ _LIMITS = {
     "mnist75sp-r23": "The superpixels without ink show the digit as well, so a map may rightly "
     "point at them. The rationale is the ink, and sorting superpixels by intensity finds it "
     "perfectly.",
+    "benzene": "In molecules without a benzene ring there is nothing to find: look at "
+    "`null_outliers` there, not at Jaccard@k.",
+    "fluoride-carbonyl": "Most negatives lack fluorine, so counting fluorine atoms almost solves "
+    "it, and a model need not look at the carbonyl group. `logic-7` is the same rule without that "
+    "shortcut.",
+    "logic-10": "There are 2,240 training graphs only, so models are not perfect on it.",
+    "spmotif-33": _SIZES,
+    "spmotif-90": _SIZES,
+    "spmotif-90-degree": _SIZES,
     "crippen": "The label is a sum of published contributions of atoms: an estimate of logP, not a "
     "measurement.",
 }

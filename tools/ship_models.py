@@ -1,7 +1,8 @@
 """Copy trained models into `models/`, each with its model card.
 
 Run from a checkout with `python -m tools.ship_models --runs runs --root data`, after
-`graphxai-data reproduce --table 3 --budget paper`. `--model NAME` ships that model only.
+`graphxai-data reproduce --table 3 --budget paper`, and for the other datasets after
+`graphxai-data train DATASET --model MODEL`. `--model NAME` ships that model only.
 """
 
 import argparse
@@ -21,6 +22,13 @@ MODELS = {
         "ba2motif": ("bcos-gin", "gin"),
         "dihalo": ("bcos-gine", "gine"),
         "mnist75sp-r23": ("bcos-gin", "gin"),
+        "benzene": ("bcos-gine", "gine"),
+        "fluoride-carbonyl": ("bcos-gine", "gine"),
+        "logic-10": ("bcos-gine", "gine"),
+        "crippen": ("bcos-gine", "gine"),
+        "spmotif-33": ("gin",),
+        "spmotif-90": ("gin",),
+        "spmotif-90-degree": ("bcos-gin", "gin"),
     }.items()
     for model in models
 }
@@ -45,7 +53,7 @@ def ship(name: str, runs: Path, root: Path) -> None:
     scores = dict(card.scores["test"])
     if kind.startswith("bcos"):
         row = evaluate(GraphXAIDataset(root, dataset), ["bcos"], model).loc["bcos"].to_dict()
-        scores |= {key: row[key] for key in ("jaccard", "auroc")}
+        scores |= {key: row[key] for key in ("jaccard", "auroc", "spearman") if key in row}
     folder = Path(__file__).parent.parent / "models" / name
     card = replace(card, scores={**card.scores, "test": scores})
     save_checkpoint(folder, model.state_dict(), card)
