@@ -59,7 +59,7 @@ def reference_names() -> list[str]:
         if not name.endswith(left_out)
         and (
             Recipe.load(name).generator not in ("smarts", "spmotif")
-            or {f"gin-{name}", f"gine-{name}"} & models
+            or {f"{kind}-{name}" for kind in ("gin", "gine", "bcos-gin")} & models
         )
     ]
 

@@ -28,7 +28,7 @@ MODELS = {
         "crippen": ("bcos-gine", "gine"),
         "spmotif-33": ("gin",),
         "spmotif-90": ("gin",),
-        "spmotif-90-degree": ("bcos-gin", "gin"),
+        "spmotif-90-degree": ("bcos-gin",),
     }.items()
     for model in models
 }
