@@ -15,9 +15,8 @@ from rdkit import Chem
 
 from graphxai_data.files.toml import Names
 from graphxai_data.generators.base import Prover, Rule, Sources
-from graphxai_data.generators.crippen_descriptions import ELEMENTS
 from graphxai_data.generators.crippen_rules import crippen_rules
-from graphxai_data.generators.crippen_types import UNITS, contributions, units_of
+from graphxai_data.generators.crippen_types import ELEMENTS, UNITS, contributions, units_of
 from graphxai_data.generators.pool_molecules import PoolMoleculeGenerator, PoolParams
 from graphxai_data.generators.pool_selection import Judgement
 from graphxai_data.graphs.columns import Columns, one_hot, pointers

@@ -147,6 +147,8 @@ def _flipped(mask: np.ndarray) -> np.ndarray:
         (_with(edge_mask=_flipped), "edge_mask is not the bonds between such atoms"),
         (_with(x=_moved), "a node feature is not its"),
         (_with(edge_attr=_moved), "its edges are not the bonds of its SMILES"),
+        (_with(meta=lambda m: m | {"hydrogens": m["hydrogens"] + 1}), "its hydrogens are not"),
+        (_with(meta=lambda m: m | {"charge": m["charge"] + 1}), "its charges are not"),
         (_with(meta=lambda meta: meta | {"smiles": "CC"}), "its nodes are not the atoms"),
         (_with(meta=lambda meta: meta | {"smiles": "C1"}), "its SMILES does not parse"),
     ],
@@ -167,6 +169,16 @@ def test_the_prover_finds_a_wrong_class_and_a_repeated_molecule() -> None:
     assert "contributions sum to" in wrong[0]
     again = replace(records[0], meta=records[0].meta | {"graph_id": 7})
     assert prover.problems(again) == ["the same molecule as graph 0"]
+
+
+def test_the_prover_finds_scaffolds_in_two_groups_and_groups_of_two_scaffolds() -> None:
+    recipe, _, records = made("crippen")
+    prover = recipe.generator_object.prover({})
+    first, other = records[0], next(r for r in records if r.group != records[0].group)
+    assert prover.problems(first) == []
+    wrong = ["its group is not its Murcko scaffold"]
+    assert prover.problems(replace(first, group=other.group)) == wrong
+    assert prover.problems(replace(other, group=first.group)) == wrong
 
 
 @pytest.mark.parametrize(
