@@ -36,19 +36,22 @@ class CrippenGenerator(PoolMoleculeGenerator):
     class Params(PoolParams):
         """The recipe's numbers."""
 
-        atoms: Annotated[tuple[str, ...], Names(ELEMENTS)]
+        atoms: Annotated[tuple[str, ...], Names(ELEMENTS, noun="element")]
         # Decimal text, so that it is exact. Class 1 is a logP above it; without it, the label is
         # the logP itself.
         threshold: str | None = None
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            if self.threshold is not None:
-                units_of(self.threshold)
+            try:
+                units_of("0" if self.threshold is None else self.threshold)
+            except ValueError as error:
+                raise ValueError(f"threshold: {error}") from None
 
     params: Params
     # One graph takes about a millisecond.
     proof_sample: ClassVar = 5000
+    class_keys: ClassVar = "params.threshold"
 
     def schema(self) -> Schema:
         """Elements and hydrogens, signed weights, and a number or two classes."""

@@ -63,7 +63,7 @@ def units_of(text: str) -> int:
     (-20350, 8452)
     """
     if not _DECIMAL.fullmatch(text):
-        raise ValueError(f"expected a number with at most five decimals, as text, got {text!r}")
+        raise ValueError(f"expected a number with at most five decimals, as '2.5', got {text!r}")
     return int(Decimal(text) * UNITS)
 
 

@@ -290,13 +290,23 @@ def test_the_card_states_the_share_of_own_bases() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"bias": 1.5}, "bias: expected a finite number from 0 to 1, got 1.5"),
-        ({"tree_heights": (2, 0)}, r"tree_heights: expected the smallest .* got \[2, 0\]"),
+        ({"bias": 1.5}, "params.bias: expected a finite number from 0 to 1, got 1.5"),
+        (
+            {"tree_heights": (2, 0)},
+            r"params.tree_heights: expected the smallest .* got \[2, 0\]; exchange them",
+        ),
         ({"wheel_nodes": (3, 5)}, r"wheel_nodes: .* from 4 to 299, got \[3, 5\]"),
-        ({"large_ladder_rungs": (11, 40)}, r"large_ladder_rungs: .* from 12 to 150, got \[11, 40"),
+        (
+            {"large_ladder_rungs": (11, 40)},
+            r"params.large_ladder_rungs: .* from 12 to 150, got \[11, 40\]; large bases are larger "
+            "than all others, and ladder_rungs ends at 11",
+        ),
         ({"motifs": ("cycle", "house")}, "motifs: expected 3 different names"),
     ],
 )
 def test_wrong_numbers_are_refused(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        replace(R90.params, **params)
+    table = R90.to_dict()
+    lists = {key: list(v) if isinstance(v, tuple) else v for key, v in params.items()}
+    table["params"] |= lists
+    with pytest.raises(InputError, match=f"mine.toml: .*{message}"):
+        Recipe.from_dict(table, "mine.toml")
