@@ -93,6 +93,8 @@ def parse_rule(text: str, known: Collection[str]) -> Expression:
     ['a', 'b', 'c']
     """
     tokens = _tokens(text)
+    if not tokens:
+        raise ValueError("rule: is empty; name a substructure")
     rule = _disjunction(tokens, text)
     if tokens and tokens[0] == ")":
         raise ValueError(f"rule: a ) in '{text}' has no ( before it; remove it")
