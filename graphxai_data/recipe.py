@@ -153,8 +153,7 @@ class Recipe:
                 end = nearest(key, generator.sources) if generator.sources else "it takes none"
                 raise InputError(f"{where}: unknown key 'sources.{key}'; {end}")
         if set(recipe.sources) != set(generator.sources):
-            needs = ", ".join(generator.sources)
-            raise InputError(f"{where}: sources: generator '{recipe.generator}' needs {needs}")
+            raise InputError(f"{where}: {_missing_sources(recipe, generator.sources)}")
         if recipe.generator not in GENERATORS and recipe.name in shipped_names():
             raise InputError(f"{where}: name '{recipe.name}' is that of a shipped dataset")
         with blamed(plugin_origin(recipe.generator), keep=InputError):
@@ -252,6 +251,19 @@ def find(name_or_path: str | Path) -> Path:
             f"of a recipe, such as {path}"
         )
     return path
+
+
+def _missing_sources(recipe: Recipe, needed: Iterable[str]) -> str:
+    """Return which keys of [sources] are missing, and what shipped recipes have there."""
+    missing = [key for key in needed if key not in recipe.sources]
+    tables = (read_toml(find(name)) for name in shipped_names())
+    of_generator = (table["sources"] for table in tables if table["generator"] == recipe.generator)
+    usual: dict[str, str] = next(of_generator, {})
+    lines = " and ".join(f'{key} = "{usual.get(key, "ID")}"' for key in missing)
+    keys = " and ".join(f"'sources.{key}'" for key in missing)
+    return (
+        f"missing key {keys}, which generator '{recipe.generator}' reads; add to [sources]: {lines}"
+    )
 
 
 def _pairs(names: Iterable[str]) -> list[str]:

@@ -120,6 +120,19 @@ def test_a_wrong_recipe_is_refused_with_the_file_the_key_and_the_remedy(
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize(("name", "key"), [("benzene", "molecules"), ("dihalo", "zinc")])
+def test_a_missing_source_is_refused_with_the_usual_one(name: str, key: str) -> None:
+    recipe = Recipe.load(name)
+    table = recipe.to_dict()
+    del table["sources"]
+    with pytest.raises(InputError) as error:
+        Recipe.from_dict(table, "mine.toml")
+    assert str(error.value) == (
+        f"mine.toml: missing key 'sources.{key}', which generator '{recipe.generator}' reads; "
+        f'add to [sources]: {key} = "{recipe.sources[key]}"'
+    )
+
+
 def test_an_unknown_dataset_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match="unknown dataset 'ba3motif'; did you mean 'ba2motif'"):
         Recipe.load("ba3motif")

@@ -50,20 +50,26 @@ class Between:
 
 @dataclasses.dataclass(frozen=True)
 class Names:
-    """A list of different names, all of them in `known` unless that is empty."""
+    """A list of different names, all of them in `known` unless that is empty.
+
+    Errors call a name `noun`, such as "element".
+    """
 
     known: tuple[str, ...] = ()
     least: int = 1
     most: int = 1000
+    noun: str = "name"
 
     def check(self, name: str, kind: object, value: tuple[str, ...]) -> None:
         """Raise an `InputError` unless the names are different, known and as many as allowed."""
         different = len(set(value)) == len(value) and self.least <= len(value) <= self.most
         if not different or (self.known and not set(value) <= set(self.known)):
             count = f"{self.least} " if self.least == self.most else ""
+            if not value and not count:
+                raise InputError(f"{name}: expected at least one {self.noun}, got []")
             known = f" of {', '.join(self.known)}" if self.known else ""
             got = shown(list(value))
-            raise InputError(f"{name}: expected {count}different names{known}, got {got}")
+            raise InputError(f"{name}: expected {count}different {self.noun}s{known}, got {got}")
 
 
 class Checked:
@@ -79,7 +85,8 @@ def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
     """Return an instance of the dataclass `cls` with the values of a TOML table.
 
     Errors name the file `where` and the dotted key `path` of the table in it. A `ValueError` that
-    `cls` raises about its values becomes such an error.
+    `cls` raises about its values becomes such an error; if it begins with a field's name and a
+    colon, as in "rule: is empty", that is the key.
     """
     if not isinstance(table, Mapping):
         raise _wrong(where, path, f"expected a table, got {shown(table)}")
@@ -101,6 +108,9 @@ def parse_table(cls: type[T], table: object, where: str, path: str = "") -> T:
     except InputError:
         raise
     except ValueError as error:
+        key, colon, problem = str(error).partition(": ")
+        if colon and key.partition(".")[0] in fields:
+            raise _wrong(where, _joined(path, key), problem) from None
         raise _wrong(where, path, str(error)) from None
 
 
@@ -146,7 +156,8 @@ def _value(hint: Any, value: object, where: str, path: str) -> Any:
             return float(value)
     elif isinstance(hint, type) and type(value) is hint:
         return value
-    raise _wrong(where, path, f"expected {_type_name(hint)}, got {shown(value)}")
+    quotes = "; write it in quotes" if hint is str and type(value) in (int, float) else ""
+    raise _wrong(where, path, f"expected {_type_name(hint)}, got {shown(value)}{quotes}")
 
 
 def _joined(path: str, key: object) -> str:

@@ -15,9 +15,8 @@ from rdkit import Chem
 
 from graphxai_data.files.toml import Names
 from graphxai_data.generators.base import Prover, Rule, Sources
-from graphxai_data.generators.crippen_descriptions import ELEMENTS
 from graphxai_data.generators.crippen_rules import crippen_rules
-from graphxai_data.generators.crippen_types import UNITS, contributions, units_of
+from graphxai_data.generators.crippen_types import ELEMENTS, UNITS, contributions, units_of
 from graphxai_data.generators.pool_molecules import PoolMoleculeGenerator, PoolParams
 from graphxai_data.generators.pool_selection import Judgement
 from graphxai_data.graphs.columns import Columns, one_hot, pointers
@@ -37,19 +36,22 @@ class CrippenGenerator(PoolMoleculeGenerator):
     class Params(PoolParams):
         """The recipe's numbers."""
 
-        atoms: Annotated[tuple[str, ...], Names(ELEMENTS)]
+        atoms: Annotated[tuple[str, ...], Names(ELEMENTS, noun="element")]
         # Decimal text, so that it is exact. Class 1 is a logP above it; without it, the label is
         # the logP itself.
         threshold: str | None = None
 
         def __post_init__(self) -> None:
             super().__post_init__()
-            if self.threshold is not None:
-                units_of(self.threshold)
+            try:
+                units_of("0" if self.threshold is None else self.threshold)
+            except ValueError as error:
+                raise ValueError(f"threshold: {error}") from None
 
     params: Params
     # One graph takes about a millisecond.
     proof_sample: ClassVar = 5000
+    class_keys: ClassVar = "params.threshold"
 
     def schema(self) -> Schema:
         """Elements and hydrogens, signed weights, and a number or two classes."""

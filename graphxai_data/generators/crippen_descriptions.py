@@ -2,15 +2,13 @@
 
 The publication describes a type by its neighbours: C3, for example, is CH3 or CH2 with a heteroatom
 next to it. Here such descriptions are conditions on the stored arrays of a graph. Only uncharged
-atoms of `ELEMENTS` are known. Where two descriptions fit, the order of the conditions decides,
-which is that of RDKit.
+atoms of carbon and `HETERO` are known. Where two descriptions fit, the order of the conditions
+decides, which is that of RDKit.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Uncharged atoms of these elements have types here.
-ELEMENTS = ("C", "N", "O", "F", "P", "S", "Cl", "Br", "I")
 HALOGENS = ("F", "Cl", "Br", "I")
 HETERO = ("N", "O", "P", "S", *HALOGENS)
 

@@ -8,61 +8,37 @@ determines the truth.
 """
 
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 from rdkit import Chem
 from rdkit.Chem import rdMolDescriptors
 
-from graphxai_data.generators.base import Prover
 from graphxai_data.generators.crippen_descriptions import Molecule
+from graphxai_data.generators.pool_proof import PoolProver, atom_of_node, bonds_of
 from graphxai_data.graphs.record import GraphRecord
 
-_BONDS = ("single", "double", "triple", "aromatic")  # in the order of edge features
 _FIVE_DECIMALS = Decimal("0.00001")
 
 
-class CrippenProver(Prover):
-    """Checks one molecule after the other, and that no two of them are the same."""
+class CrippenProver(PoolProver):
+    """Checks one molecule after the other, that no two are the same, and their scaffolds."""
 
-    def __init__(self, params: Any) -> None:
-        self.params = params
-        self._graph_of_molecule: dict[str, int] = {}
-
-    def problems(self, record: GraphRecord) -> list[str]:
-        """Return what contradicts the claims about a graph; empty when all is proven."""
-        molecule: Chem.Mol | None = Chem.MolFromSmiles(record.meta["smiles"])
-        if molecule is None:
-            return ["its SMILES does not parse"]
-        atom_of_node = record.meta["smiles_atom"].astype(int).tolist()
-        if sorted(atom_of_node) != list(range(molecule.GetNumAtoms())):
-            return ["its nodes are not the atoms of its SMILES"]
+    def claims(self, record: GraphRecord, molecule: Chem.Mol) -> list[str]:
+        """Return whether weights, types or label are not those of RDKit's contributions."""
         whole = Chem.AddHs(molecule)
         values, names = _rdkit_contributions(whole)
-        problems = self._graph_problems(record, molecule, atom_of_node)
-        problems += self._weight_problems(record, whole, values, atom_of_node)
-        if not problems and self._described(record) != _types(whole, names, atom_of_node):
+        nodes = atom_of_node(record)
+        problems = self._weight_problems(record, whole, values, nodes)
+        if self._described(record) != _types(whole, names, nodes):
             problems.append("its arrays do not give RDKit's types of atoms")
-        return problems + self._label_problems(record, values) + self._repetitions(record, molecule)
+        return problems + self._label_problems(record, values)
 
-    def _graph_problems(
-        self, record: GraphRecord, molecule: Chem.Mol, atom_of_node: list[int]
-    ) -> list[str]:
-        """Return in what elements, hydrogens and bonds differ from the molecule."""
-        problems = []
-        elements, hydrogens = self._atoms(record)
-        atoms = [molecule.GetAtomWithIdx(atom) for atom in atom_of_node]
-        if elements != [atom.GetSymbol() for atom in atoms]:
-            problems.append("a node feature is not its element")
-        if hydrogens != [atom.GetTotalNumHs() for atom in atoms]:
+    def differences(self, record: GraphRecord, molecule: Chem.Mol) -> list[str]:
+        """Return in what the arrays differ from the molecule, the hydrogens of x included."""
+        problems = super().differences(record, molecule)
+        atoms = [molecule.GetAtomWithIdx(atom) for atom in atom_of_node(record)]
+        if self._hydrogens(record) != [atom.GetTotalNumHs() for atom in atoms]:
             problems.append("a node feature is not its number of hydrogens")
-        node_of_atom = {atom: node for node, atom in enumerate(atom_of_node)}
-        expected = {}
-        for bond in molecule.GetBonds():
-            ends = node_of_atom[bond.GetBeginAtomIdx()], node_of_atom[bond.GetEndAtomIdx()]
-            expected[ends] = expected[ends[::-1]] = bond.GetBondType().name.lower()
-        if _bonds(record) != expected:
-            problems.append("its edges are not the bonds of its SMILES")
         return problems
 
     def _weight_problems(
@@ -98,20 +74,12 @@ class CrippenProver(Prover):
 
     def _described(self, record: GraphRecord) -> list[tuple[str, str]]:
         """Return the types of atoms and of their hydrogens from the stored arrays."""
-        return Molecule(*self._atoms(record), _bonds(record)).types()
+        return Molecule(self.elements(record), self._hydrogens(record), bonds_of(record)).types()
 
-    def _atoms(self, record: GraphRecord) -> tuple[list[str], list[int]]:
-        """Return element and number of hydrogens of each node, from its features."""
-        count = len(self.params.atoms)
-        elements = [self.params.atoms[i] for i in record.x[:, :count].argmax(axis=1)]
-        return elements, record.x[:, count:].argmax(axis=1).tolist()
-
-    def _repetitions(self, record: GraphRecord, molecule: Chem.Mol) -> list[str]:
-        """Return whether the molecule has been met before; graphs are without stereochemistry."""
-        graph = record.meta["graph_id"]
-        flat = Chem.MolToSmiles(molecule, isomericSmiles=False)
-        first = self._graph_of_molecule.setdefault(flat, graph)
-        return [] if first == graph else [f"the same molecule as graph {first}"]
+    def _hydrogens(self, record: GraphRecord) -> list[int]:
+        """Return the number of hydrogens of each node, from its features."""
+        numbers: list[int] = record.x[:, len(self.params.atoms) :].argmax(axis=1).tolist()
+        return numbers
 
 
 def _rdkit_contributions(whole: Chem.Mol) -> tuple[list[Decimal], list[str]]:
@@ -130,12 +98,3 @@ def _types(whole: Chem.Mol, names: list[str], atom_of_node: list[int]) -> list[t
         (bond,) = whole.GetAtomWithIdx(atom).GetBonds()
         hydrogen[bond.GetOtherAtomIdx(atom)] = names[atom]
     return [(names[atom], hydrogen[atom]) for atom in atom_of_node]
-
-
-def _bonds(record: GraphRecord) -> dict[tuple[int, int], str]:
-    """Return the kind of each stored edge, in both directions."""
-    if record.edge_attr is None:
-        return {}
-    kinds = record.edge_attr.argmax(axis=1).tolist()
-    ends = map(tuple, record.edge_index.T.tolist())
-    return {pair: _BONDS[kind] for pair, kind in zip(ends, kinds, strict=True)}

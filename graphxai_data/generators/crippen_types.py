@@ -19,6 +19,8 @@ from graphxai_data.errors import CheckFailedError
 from graphxai_data.graphs.columns import Ints
 
 UNITS = 100_000  # per 1 of logP
+# What recipes may list: the elements whose types the proof can tell from descriptions.
+ELEMENTS = ("C", "N", "O", "F", "P", "S", "Cl", "Br", "I")
 _DECIMAL = re.compile(r"-?[0-9]{1,4}(\.[0-9]{1,5})?")
 # Parts of the table by atomic number.
 _PARTS = {6: "carbon", 7: "nitrogen", 8: "oxygen", 16: "sulphur"}
@@ -61,7 +63,7 @@ def units_of(text: str) -> int:
     (-20350, 8452)
     """
     if not _DECIMAL.fullmatch(text):
-        raise ValueError(f"expected a number with at most five decimals, as text, got {text!r}")
+        raise ValueError(f"expected a number with at most five decimals, as '2.5', got {text!r}")
     return int(Decimal(text) * UNITS)
 
 

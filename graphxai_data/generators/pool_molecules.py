@@ -21,7 +21,12 @@ from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import BaseParams, Generator, Planned, Rejected, Sources
 from graphxai_data.generators.dihalo_molecules import BONDS, element_of, graph_of
 from graphxai_data.generators.molecule_pool import parse_simple, read_molecules
-from graphxai_data.generators.pool_selection import Judgement, Selection, select_molecules
+from graphxai_data.generators.pool_selection import (
+    HEAVY_ATOMS,
+    Judgement,
+    Selection,
+    select_molecules,
+)
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Columns, Ints, pack
 from graphxai_data.graphs.rationale import edges_inside
@@ -40,7 +45,8 @@ _GRAPHS_PER_STRATUM = 20
 class PoolParams(BaseParams):
     """The numbers that all recipes of this kind have."""
 
-    atoms: Annotated[tuple[str, ...], Names()]  # in the order of the one-hot node features
+    # In the order of the one-hot node features.
+    atoms: Annotated[tuple[str, ...], Names(noun="element")]
     min_heavy_atoms: Annotated[int, Between(1, MAX_HEAVY_ATOMS)]
     max_heavy_atoms: Annotated[int, Between(1, MAX_HEAVY_ATOMS)]
 
@@ -65,6 +71,7 @@ class PoolMoleculeGenerator(Generator):
 
     sources: ClassVar = {"molecules": ()}
     shuffle_nodes: ClassVar = False  # `generate` does it
+    class_keys: ClassVar = "params"  # of the recipe, which decide on classes; for errors
 
     params: PoolParams
 
@@ -180,9 +187,9 @@ class PoolMoleculeGenerator(Generator):
             return parsed
         molecule, atoms = parsed
         if len(atoms) < self.params.min_heavy_atoms:
-            return f"has fewer than {self.params.min_heavy_atoms} heavy atoms"
+            return f"has fewer than {self.params.min_heavy_atoms} {HEAVY_ATOMS}"
         if len(atoms) > self.params.max_heavy_atoms:
-            return f"has more than {self.params.max_heavy_atoms} heavy atoms"
+            return f"has more than {self.params.max_heavy_atoms} {HEAVY_ATOMS}"
         if not self._elements.issuperset(map(element_of, set(atoms))):
             return "has an element that the recipe does not list"
         return molecule
@@ -245,4 +252,5 @@ def selected(generator: PoolMoleculeGenerator, source: Source, graphs: int, seed
         generator.strata_of_classes(),
         generator.usable,
         generator.judge,
+        generator.class_keys,
     )

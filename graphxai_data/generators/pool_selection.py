@@ -21,7 +21,11 @@ from graphxai_data.seeds import Draws
 
 # Why molecules that were looked at did not become graphs.
 REPEATED = "the same molecule as another"
-UNPAIRED = "not needed: no partner of its size in another class"
+UNPAIRED = "read but not used, for lack of a molecule of its size in another class"
+# How reasons of size end.
+HEAVY_ATOMS = "heavy atoms"
+# Share of a pool from which a reason is worth a hint.
+_NEARLY_ALL = 0.9
 
 
 class Judgement(NamedTuple):
@@ -59,6 +63,7 @@ def select_molecules(
     strata: Sequence[Sequence[str]],
     usable: Callable[[str], Chem.Mol | str],
     judge: Callable[[Chem.Mol], Judgement | str],
+    class_keys: str = "params",
 ) -> Selection:
     """Return the first molecules of a pool, in random order, that fill all classes equally.
 
@@ -71,13 +76,14 @@ def select_molecules(
         strata: the names of each class's strata, for errors; one class where labels are numbers.
         usable: returns the molecule of a SMILES, or why it cannot be used.
         judge: returns class and truth of a molecule, or why it cannot be used.
+        class_keys: keys of the recipe that decide on classes, for errors.
     """
     walk = _Walk(pool, draws, [len(names) for names in strata], usable, judge)
     selected: list[Selected] = []
     while len(selected) < graphs:
         one_of_each = next(walk, None)
         if one_of_each is None:
-            raise _too_few(path, graphs, len(selected), strata, walk)
+            raise _too_few(path, graphs, len(selected), strata, walk, class_keys)
         selected += one_of_each
     del selected[graphs:]
     number: dict[str, int] = {}
@@ -106,6 +112,7 @@ class _Walk(Iterator[list[Selected]]):
         judge: Callable[[Chem.Mol], Judgement | str],
     ) -> None:
         self._pool, self._strata = pool, strata
+        self.pool_size = len(pool)
         self._order = iter(draws.permutation(len(pool)).tolist())
         self._usable, self._judge = usable, judge
         # By number of atoms, class and stratum.
@@ -187,20 +194,41 @@ def scaffold_of(molecule: Chem.Mol) -> str:
 
 
 def _too_few(
-    path: Path, graphs: int, possible: int, strata: Sequence[Sequence[str]], walk: _Walk
+    path: Path,
+    graphs: int,
+    possible: int,
+    strata: Sequence[Sequence[str]],
+    walk: _Walk,
+    class_keys: str,
 ) -> InputError:
     """Return the error of a pool that cannot fill all classes."""
-    have = ", ".join(
-        f"{walk.of_stratum[label, i]} '{name}'"
+    counts = {
+        f"'{name}'": walk.of_stratum[label, i]
         for label, names in enumerate(strata)
         for i, name in enumerate(names)
-    )
-    others = {reason: n for reason, n in walk.rejected().items() if reason != UNPAIRED}
-    why = ", ".join(f"{number} {reason}" for reason, number in others.items())
-    smaller = f"build with --graphs {possible} or fewer, or " if possible else ""
-    return InputError(
-        f"{path}: {graphs} graphs needed, {possible} possible with all kinds equally frequent in "
-        f"every size; it has {have}"
-        + (f" (rejected: {why})" if why else "")
-        + f"; {smaller}give a larger pool with --source molecules=FILE"
-    )
+    }
+    have = ", ".join(f"{count} {name}" for name, count in counts.items())
+    rejected = {reason: n for reason, n in walk.rejected().items() if reason != UNPAIRED}
+    why = ", ".join(f"{reason} ({number})" for reason, number in rejected.items())
+    why = f" (rejected: {why})" if why else ""
+    steps = [f"build with --graphs {possible} or fewer"] if possible else []
+    of_size = sum(number for text, number in rejected.items() if text.endswith(HEAVY_ATOMS))
+    if of_size >= _NEARLY_ALL * walk.pool_size:
+        steps.append("change params.min_heavy_atoms or params.max_heavy_atoms")
+    empty = [name for name, count in counts.items() if not count]
+    kind = "combinations" if max(map(len, strata)) > 1 else "classes"
+    if not any(counts.values()):
+        problem = f"none of {walk.pool_size} molecules is usable{why}"
+    elif len(counts) == 1:
+        molecules = "molecule" if possible == 1 else "molecules"
+        problem = f"{graphs} graphs needed, the pool has {possible} usable {molecules}{why}"
+    elif empty:
+        problem = f"no usable molecule is {' or '.join(empty)}; the pool has {have}{why}"
+        steps.append(f"correct {class_keys}")
+    else:
+        problem = (
+            f"{graphs} graphs needed, {possible} possible with all {kind} equally frequent in "
+            f"every size; the pool has {have}{why}"
+        )
+    steps.append("give another pool with --source molecules=FILE")
+    return InputError(f"{path}: {problem}; {', or '.join(steps)}")

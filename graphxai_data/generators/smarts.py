@@ -22,6 +22,7 @@ from graphxai_data.generators.smarts_pattern import Pattern, parse_smarts
 from graphxai_data.generators.smarts_rule import (
     Expression,
     TooManyWaysError,
+    check_decisive,
     check_name,
     combinations,
     parse_rule,
@@ -57,7 +58,7 @@ class SmartsParams(PoolParams):
             check_name(name)
             rdkit_pattern(name, smarts)
             own_pattern(name, smarts)
-        combinations(self.expression, self.names)
+        check_decisive(self.rule, self.expression, self.names)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,6 +84,7 @@ class SmartsGenerator(PoolMoleculeGenerator):
     """Classes by a rule over substructures."""
 
     Params = SmartsParams
+    class_keys = "params.rule or params.substructures"
     # The prover matches patterns in Python.
     proof_sample = 2000
 
@@ -136,7 +138,8 @@ class SmartsGenerator(PoolMoleculeGenerator):
     def check_pool(self, path: Path, pool: Sequence[str]) -> None:
         """Raise an `InputError` if a substructure is in no usable molecule of the pool, or in all.
 
-        Most pools show within a few molecules that neither is the case.
+        Most pools show within a few molecules that neither is the case. A pool without any usable
+        molecule is left to the selection, which has the reasons.
         """
         undecided = {name: {True, False} for name in self._patterns}
         usable = 0
@@ -152,12 +155,12 @@ class SmartsGenerator(PoolMoleculeGenerator):
                     del undecided[name]
             if not undecided:
                 return
-        for name, missing in undecided.items():
+        for name, missing in undecided.items() if usable else ():
             where = "none" if True in missing else "all"
             raise InputError(
                 f"{path}: substructure '{name}' ({self.params.substructures[name]}) is in {where} "
-                f"of {usable} usable molecules; correct its SMARTS, or give another pool with "
-                "--source molecules=FILE"
+                f"of {usable} usable molecules; correct params.substructures.{name}, or give "
+                "another pool with --source molecules=FILE"
             )
 
     def truth_columns(self, truth: Any, atoms: int) -> dict[str, Any]:
@@ -212,8 +215,10 @@ class SmartsGenerator(PoolMoleculeGenerator):
 
 def rdkit_pattern(name: str, smarts: str) -> Chem.Mol:
     """Return the pattern that RDKit searches for, or raise a `ValueError`."""
+    if not smarts.strip():
+        raise ValueError(f"substructures.{name}: is empty; write a SMARTS, such as 'C=O'")
     with rdBase.BlockLogs():
-        pattern: Chem.Mol | None = Chem.MolFromSmarts(smarts) if smarts else None
+        pattern: Chem.Mol | None = Chem.MolFromSmarts(smarts)
     if pattern is None or not pattern.GetNumAtoms():
         raise ValueError(f"substructures.{name}: RDKit cannot parse '{smarts}'; correct the SMARTS")
     return pattern

@@ -29,6 +29,12 @@ _AROMATIC = {"b": "B", "c": "C", "n": "N", "o": "O", "p": "P", "s": "S"}
 _PLAIN = re.compile(r"Cl|Br|[BCNOPSFI]|[bcnops]|[*Aa]")
 _PRIMITIVE = re.compile(r"#(\d+)|([DXHRrk])(\d*)|(\++|-+)(\d*)|([A-Z][a-z]?|[bcnops]|[*Aa])")
 _CLOSURE = re.compile(r"%(\d\d)|(\d)")
+# What RDKit reads and a graph cannot show, or our matcher does not search for.
+_UNSUPPORTED = {
+    r"\$\(": "recursive SMARTS are not supported; write out atoms and bonds",
+    r"[/\\]|\[[^]]*@": "stereochemistry is not supported, since graphs do not show it; remove it",
+    r"\.": "fragments are not supported; name each as a substructure, and join them with and",
+}
 _BOND_TEXT = re.compile(r"[-=#:~@!&,;]*")
 
 
@@ -81,6 +87,9 @@ class Pattern:
 
 def parse_smarts(text: str) -> Pattern:
     """Return the pattern of a SMARTS; a `ValueError` names what is unknown here."""
+    for unsupported, problem in _UNSUPPORTED.items():
+        if re.search(unsupported, text):
+            raise ValueError(problem)
     return _Reader(text).read()
 
 
@@ -145,7 +154,7 @@ class _Reader:
                 raise ValueError("a bracket is not closed; add ]")
             inside = self._text[self._at + 1 : end]
             self._at = end + 1
-            return _lowest(inside, self._elements)
+            return _bracket_test(inside, self._elements)
         plain = self._match(_PLAIN)
         if not plain:
             rest = self._text[self._at :][:10]
@@ -160,15 +169,15 @@ class _Reader:
         return match.group()
 
 
-def _lowest(text: str, elements: set[str]) -> AtomTest:
+def _bracket_test(text: str, elements: set[str]) -> AtomTest:
     """Return the test of what is in brackets: `;` binds weakest, then `,`, then `&` or nothing."""
     if text in ("H", ""):
         raise ValueError(f"'[{text}]' is no heavy atom; hydrogens are no nodes")
-    clauses = [[_joined(term, elements) for term in part.split(",")] for part in text.split(";")]
+    clauses = [[_term_test(term, elements) for term in part.split(",")] for part in text.split(";")]
     return lambda facts, atom: all(any(t(facts, atom) for t in clause) for clause in clauses)
 
 
-def _joined(text: str, elements: set[str]) -> AtomTest:
+def _term_test(text: str, elements: set[str]) -> AtomTest:
     """Return the test that all primitives of a text hold."""
     tests, at = [], 0
     while at < len(text):
@@ -182,7 +191,6 @@ def _joined(text: str, elements: set[str]) -> AtomTest:
         match = _PRIMITIVE.match(text, at)
         if match is None:
             raise ValueError(f"'{text[at:]}' is no property of an atom that is known here")
-        # H2 is a number of hydrogens, but He or Hg are elements.
         at = match.end()
         tests.append(_negated(_primitive(match, set() if negated else elements), negated))
     if not tests:
@@ -250,11 +258,11 @@ def _bond_test(text: str) -> BondTest:
     """Return the test of a bond, with the operators of atoms."""
     if not text:
         return lambda facts, a, b: facts.neighbours[a][b] in ("single", "aromatic")
-    clauses = [[_joined_bond(term) for term in part.split(",")] for part in text.split(";")]
+    clauses = [[_bond_term_test(term) for term in part.split(",")] for part in text.split(";")]
     return lambda facts, a, b: all(any(t(facts, a, b) for t in clause) for clause in clauses)
 
 
-def _joined_bond(text: str) -> BondTest:
+def _bond_term_test(text: str) -> BondTest:
     parts = re.findall(r"(!*)([-=#:~@])", text)
     if not parts or sum(len(marks) + 1 for marks, _ in parts) != len(text.replace("&", "")):
         raise ValueError(f"bond '{text}' is not known here")

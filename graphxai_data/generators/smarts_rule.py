@@ -17,6 +17,7 @@ from graphxai_data.errors import nearest
 # A name is a word of Python too, so that the prover can read rules with Python's parser.
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*)|([()]))")
+_OPERATORS = ("and", "or", "not")
 # Sets of atoms on the way to the result; molecules that need more have too many ways to list.
 _MAX_SETS = 4096
 
@@ -92,9 +93,13 @@ def parse_rule(text: str, known: Collection[str]) -> Expression:
     ['a', 'b', 'c']
     """
     tokens = _tokens(text)
-    rule = _any(tokens, text)
+    if not tokens:
+        raise ValueError("rule: is empty; name a substructure")
+    rule = _disjunction(tokens, text)
+    if tokens and tokens[0] == ")":
+        raise ValueError(f"rule: a ) in '{text}' has no ( before it; remove it")
     if tokens:
-        raise ValueError(f"rule: '{tokens[0]}' in '{text}' is one too many; write and, or or not")
+        raise _missing_operator(tokens[0], text)
     for name in sorted(rule.names() - set(known)):
         raise ValueError(f"rule: unknown substructure '{name}'; {nearest(name, known)}")
     for name in sorted(set(known) - rule.names()):
@@ -105,16 +110,27 @@ def parse_rule(text: str, known: Collection[str]) -> Expression:
 def combinations(rule: Expression, names: Sequence[str]) -> list[bool]:
     """Return whether the rule holds, for every combination of names: bit i of its number is name i.
 
-    A rule that is always true, or never, is a `ValueError`.
+    >>> combinations(parse_rule("a and not b", "ab"), "ab")
+    [False, True, False, False]
     """
-    holds = [
+    return [
         rule.holds([name for i, name in enumerate(names) if number >> i & 1])
         for number in range(2 ** len(names))
     ]
+
+
+def check_decisive(text: str, rule: Expression, names: Sequence[str]) -> None:
+    """Raise a `ValueError` if a rule is always true, or never, or if a name in it never matters."""
+    holds = combinations(rule, names)
     if all(holds) or not any(holds):
         always = "always true" if holds[0] else "never true"
-        raise ValueError(f"rule: is {always}, whatever a molecule has; correct it")
-    return holds
+        raise ValueError(f"rule: '{text}' is {always}, whatever a molecule has; correct it")
+    for i, name in enumerate(names):
+        if all(value == holds[number ^ 1 << i] for number, value in enumerate(holds)):
+            raise ValueError(
+                f"rule: '{text}' is the same with and without substructure '{name}'; remove it "
+                "from the rule and from substructures"
+            )
 
 
 def check_name(name: str) -> None:
@@ -126,6 +142,8 @@ def check_name(name: str) -> None:
 
 
 def _tokens(text: str) -> list[str]:
+    if not text.isprintable():
+        raise ValueError("rule: has a line break or a tab; write it in one line, with spaces")
     tokens, at = [], 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
@@ -134,12 +152,20 @@ def _tokens(text: str) -> list[str]:
                 f"rule: '{text[at:].strip()[0]}' in '{text}' is not allowed; use names, and, or, "
                 "not, and parentheses"
             )
-        tokens.append(match.group().strip())
+        word = match.group().strip()
+        if word != word.lower() and word.lower() in _OPERATORS:
+            raise ValueError(f"rule: '{word}' in '{text}': write '{word.lower()}' in lower case")
+        tokens.append(word)
         at = match.end()
     return tokens
 
 
-def _any(tokens: list[str], text: str) -> Expression:
+def _missing_operator(word: str, text: str) -> ValueError:
+    return ValueError(f"rule: an operator is missing before '{word}' in '{text}'; write and or or")
+
+
+def _disjunction(tokens: list[str], text: str) -> Expression:
+    """Return the parts that `or` joins, or the only one; what is read leaves the tokens."""
     return _chain(tokens, text, "or")
 
 
@@ -159,12 +185,14 @@ def _single(tokens: list[str], text: str) -> Expression:
         negations += 1
     word = tokens.pop(0) if tokens else ""
     if word == "(":
-        part = _any(tokens, text)
-        if not tokens or tokens.pop(0) != ")":
+        part = _disjunction(tokens, text)
+        if not tokens:
             raise ValueError(f"rule: a parenthesis in '{text}' is not closed; add )")
+        if (end := tokens.pop(0)) != ")":
+            raise _missing_operator(end, text)
     elif word in ("", ")", "and", "or"):
-        where = f"before '{word}'" if word else "at the end"
-        raise ValueError(f"rule: a name is missing {where} of '{text}'; add it")
+        where = f"before '{word}' in" if word else "at the end of"
+        raise ValueError(f"rule: a name is missing {where} '{text}'; add it")
     else:
         part = Expression("name", name=word)
     for _ in range(negations):

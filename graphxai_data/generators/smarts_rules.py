@@ -26,7 +26,7 @@ _ORDER = {"single": 1.0, "double": 2.0, "triple": 3.0, "aromatic": 1.5}
 def smarts_rules(
     atoms: Sequence[str], patterns: Mapping[str, Pattern], rule: Expression
 ) -> tuple[Rule, ...]:
-    """Return the rules of a dataset; the last one repeats its definition.
+    """Return the rules of a dataset that can say something; the last one repeats its definition.
 
     Args:
         atoms: the elements that node features stand for.
@@ -34,17 +34,29 @@ def smarts_rules(
         rule: what the classes are.
     """
     named = frozenset[str]().union(*(pattern.elements for pattern in patterns.values()))
+    others = frozenset(atoms) - {"C"}
+    rules = []
+    if others:
+        rules.append(
+            Rule(
+                "heteroatoms", "atoms that are not carbon", partial(heteroatoms, atoms=tuple(atoms))
+            )
+        )
+    if named & others:
+        rules.append(
+            Rule(
+                "named-heteroatoms",
+                "atoms that are not carbon, of an element in the recipe's SMARTS",
+                partial(heteroatoms, atoms=tuple(atoms), among=named),
+            )
+        )
     return (
-        Rule("heteroatoms", "atoms that are not carbon", partial(heteroatoms, atoms=tuple(atoms))),
-        Rule(
-            "named-heteroatoms",
-            "atoms that are not carbon, of an element in the recipe's SMARTS",
-            partial(heteroatoms, atoms=tuple(atoms), among=named),
-        ),
+        *rules,
         Rule("aromatic-atoms", "atoms with an aromatic bond", aromatic_atoms),
         Rule(
             "substructures",
-            "atoms of the substructures that settle the rule; hydrogens by usual valences",
+            "atoms of the substructures that settle the rule, those of one way first; hydrogens by "
+            "usual valences",
             partial(substructures, atoms=tuple(atoms), patterns=dict(patterns), rule=rule),
             is_definition=True,
         ),
@@ -69,7 +81,11 @@ def aromatic_atoms(graphs: Graphs) -> Scores:
 def substructures(
     graphs: Graphs, atoms: Sequence[str], patterns: Mapping[str, Pattern], rule: Expression
 ) -> Scores:
-    """Return [N] one for atoms in a minimal way to settle the rule, else zero."""
+    """Return [N] above zero for atoms in a minimal way to settle the rule, else zero.
+
+    Atoms of the first way have one, those of the second a half, and so on: the top k are then one
+    way, not atoms of several.
+    """
     scores = np.zeros(len(graphs.x))
     edge_ptr = np.searchsorted(graphs.edges[0], graphs.node_ptr)
     kinds = np.asarray(BONDS)[np.asarray(graphs.edge_attr, np.int64)].tolist()
@@ -87,7 +103,8 @@ def substructures(
         except TooManyWaysError:
             continue
         for atom in range(int(last - first)):
-            scores[first + atom] = any(way >> atom & 1 for way in ways)
+            numbers = (number for number, way in enumerate(ways, start=1) if way >> atom & 1)
+            scores[first + atom] = 1 / next(numbers, np.inf)
     return scores
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
 
-from graphxai_data.errors import InputError
 from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import BaseParams
 from graphxai_data.generators.spmotif_bases import BASES, Catalogue
@@ -46,7 +45,13 @@ class SPMotifParams(BaseParams):
             usual, large = getattr(self, key), getattr(self, f"large_{key}")
             base = BASES[kind]
             _check_sizes(key, usual, base.least, base.most - 1)
-            _check_sizes(f"large_{key}", large, usual[1] + 1, base.most)
+            _check_sizes(
+                f"large_{key}",
+                large,
+                usual[1] + 1,
+                base.most,
+                f"; large bases are larger than all others, and {key} ends at {usual[1]}",
+            )
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -56,10 +61,13 @@ class SPMotifParams(BaseParams):
         return Catalogue.of(self.bases, [[range(a, b + 1) for a, b in pair] for pair in ends])
 
 
-def _check_sizes(key: str, sizes: tuple[int, ...], least: int, most: int) -> None:
-    """Raise an `InputError` unless these are two sizes within the bounds, smallest first."""
-    if len(sizes) != 2 or not least <= sizes[0] <= sizes[1] <= most:
-        raise InputError(
-            f"{key}: expected the smallest and the largest size, from {least} to {most}, "
-            f"got {list(sizes)}"
-        )
+def _check_sizes(key: str, sizes: tuple[int, ...], least: int, most: int, reason: str = "") -> None:
+    """Raise a `ValueError` unless these are two sizes within the bounds, smallest first."""
+    if len(sizes) == 2 and least <= sizes[0] <= sizes[1] <= most:
+        return
+    if len(sizes) == 2 and least <= sizes[1] < sizes[0] <= most:
+        reason = "; exchange them"
+    raise ValueError(
+        f"{key}: expected the smallest and the largest size, from {least} to {most}, "
+        f"got {list(sizes)}{reason}"
+    )

@@ -17,6 +17,9 @@ BASES_OF_NETWORKX: dict[str, tuple[str, Callable[[int], "nx.Graph[int]"]]] = {
     "ladder": ("ladder_rungs", nx.ladder_graph),
     "wheel": ("wheel_nodes", nx.wheel_graph),
 }
+# Degree and triangles, within its motif, of the node that the bridge ends at: the top of a house,
+# the hub of a crane, any node of a cycle, one of the three nodes of K2,3.
+BRIDGE_ENDS = {"cycle": (2, 0), "house": (2, 1), "crane": (4, 3), "k23": (2, 0)}
 
 
 class SPMotifProver(Prover):
@@ -44,6 +47,10 @@ class SPMotifProver(Prover):
         names = [n for n in self._params.motifs if nx.is_isomorphic(inside, _motif(n))]
         if names != [self._params.motifs[int(record.y)]]:
             problems.append(f"label {record.y} does not follow from the motif")
+        elif len(crossing) == 1:
+            (end,) = motif.intersection(crossing[0])
+            if (inside.degree[end], nx.triangles(inside, end)) != BRIDGE_ENDS[names[0]]:
+                problems.append(f"the bridge ends at another node of the {names[0]} than it should")
         if self._params.features == "degree":
             last = self._params.feature_width - 1
             degrees = [min(degree, last) for _, degree in sorted(graph.degree)]

@@ -55,7 +55,7 @@ def check_generator(
         slowest: the fewest graphs per second that are accepted.
 
     Returns:
-        What was checked, of the last recipe.
+        What was checked, of the last recipe. A warning names damage that no graph could have.
 
     Raises:
         CheckFailedError: names every promise that is broken.

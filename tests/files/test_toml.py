@@ -30,7 +30,7 @@ WRONG = [
     ("names", ["a", "z"], "names: expected 2 different names of a, b, c, got ['a', 'z']"),
     ("names", ["a"], "names: expected 2 different names of a, b, c, got ['a']"),
     ("others", ["x", "x"], "others: expected different names, got ['x', 'x']"),
-    ("others", [], "others: expected different names, got []"),
+    ("others", [], "others: expected at least one name, got []"),
 ]
 
 

@@ -147,6 +147,8 @@ def _flipped(mask: np.ndarray) -> np.ndarray:
         (_with(edge_mask=_flipped), "edge_mask is not the bonds between such atoms"),
         (_with(x=_moved), "a node feature is not its"),
         (_with(edge_attr=_moved), "its edges are not the bonds of its SMILES"),
+        (_with(meta=lambda m: m | {"hydrogens": m["hydrogens"] + 1}), "its hydrogens are not"),
+        (_with(meta=lambda m: m | {"charge": m["charge"] + 1}), "its charges are not"),
         (_with(meta=lambda meta: meta | {"smiles": "CC"}), "its nodes are not the atoms"),
         (_with(meta=lambda meta: meta | {"smiles": "C1"}), "its SMILES does not parse"),
     ],
@@ -167,6 +169,16 @@ def test_the_prover_finds_a_wrong_class_and_a_repeated_molecule() -> None:
     assert "contributions sum to" in wrong[0]
     again = replace(records[0], meta=records[0].meta | {"graph_id": 7})
     assert prover.problems(again) == ["the same molecule as graph 0"]
+
+
+def test_the_prover_finds_scaffolds_in_two_groups_and_groups_of_two_scaffolds() -> None:
+    recipe, _, records = made("crippen")
+    prover = recipe.generator_object.prover({})
+    first, other = records[0], next(r for r in records if r.group != records[0].group)
+    assert prover.problems(first) == []
+    wrong = ["its group is not its Murcko scaffold"]
+    assert prover.problems(replace(first, group=other.group)) == wrong
+    assert prover.problems(replace(other, group=first.group)) == wrong
 
 
 @pytest.mark.parametrize(
@@ -208,8 +220,10 @@ def test_a_pool_of_your_own_works_and_says_what_it_left_out(tmp_path: Path) -> N
     params = replace(recipe.params, graphs=3, min_heavy_atoms=1)
     recipe = replace(recipe, params=params)
     sources = {"molecules": Source("mine", pool, "")}
-    with pytest.raises(InputError, match="1 has a charge, which features do not show"):
+    with pytest.raises(InputError) as error:
         make_plan(recipe, 0, 4, sources)
+    assert "4 graphs needed, the pool has 3 usable molecules (rejected: " in str(error.value)
+    assert "has a charge, which features do not show (1)" in str(error.value)
     plan, rejected = read_sources(make_plan(recipe, 0, 3, sources), recipe, sources, 0)
     columns = recipe.generator_object.generate(plan, 0)
     assert sorted(map(exact, columns["y"])) == [
@@ -218,19 +232,39 @@ def test_a_pool_of_your_own_works_and_says_what_it_left_out(tmp_path: Path) -> N
     assert sum(rejected["molecules"].values()) <= 3
 
 
-@pytest.mark.parametrize("text", ["median", "2.552751", "1e0", ""])
+@pytest.mark.parametrize("text", ["median", "2.552751", "1e0", "", "nan"])
 def test_a_threshold_that_is_no_decimal_is_refused(
     text: str, recipe_file: Callable[..., Path]
 ) -> None:
     path = recipe_file(('2.55275"\n\n[sources]', f'{text}"\n\n[sources]'), name="crippen-binary")
-    with pytest.raises(InputError, match=r"my.toml: params: .*at most five decimals") as error:
+    with pytest.raises(
+        InputError, match=r"my.toml: params.threshold: .*at most five decimals"
+    ) as error:
         Recipe.load(path)
     assert "\n" not in str(error.value)
 
 
+def test_a_threshold_without_quotes_is_refused(recipe_file: Callable[..., Path]) -> None:
+    path = recipe_file(('"2.55275"\n\n[sources]', "2.55275\n\n[sources]"), name="crippen-binary")
+    with pytest.raises(InputError, match=r"params.threshold: .* got 2.55275; write it in quotes"):
+        Recipe.load(path)
+
+
+def test_a_threshold_above_all_molecules_is_named(tmp_path: Path) -> None:
+    pool = tmp_path / "my.smi"
+    pool.write_text("CCCCCCCCCCCCCCCCCCCCO\nCCCCCCCCCCCCCCCCCCCCN\n")
+    sources = {"molecules": Source("mine", pool, "")}
+    recipe = Recipe.load("crippen-binary")
+    recipe = replace(recipe, params=replace(recipe.params, threshold="99"))
+    with pytest.raises(InputError) as error:
+        make_plan(recipe, 0, 2, sources)
+    assert "no usable molecule is 'logP above 99'" in str(error.value)
+    assert "correct params.threshold, or give another pool" in str(error.value)
+
+
 def test_elements_that_cannot_be_proven_are_refused(recipe_file: Callable[..., Path]) -> None:
     path = recipe_file(('"Br"]', '"Br", "Si"]'), name="crippen")
-    with pytest.raises(InputError, match="params.atoms: expected different names of C, N, O"):
+    with pytest.raises(InputError, match="params.atoms: expected different elements of C, N, O"):
         Recipe.load(path)
 
 

@@ -16,8 +16,14 @@ from rdkit.Chem import rdMolDescriptors
 from graphxai_data.errors import CheckFailedError
 from graphxai_data.files.shipped import shipped
 from graphxai_data.generators import crippen_types
-from graphxai_data.generators.crippen_descriptions import ELEMENTS, Molecule
-from graphxai_data.generators.crippen_types import atom_types, contributions, types_of, units_of
+from graphxai_data.generators.crippen_descriptions import Molecule
+from graphxai_data.generators.crippen_types import (
+    ELEMENTS,
+    atom_types,
+    contributions,
+    types_of,
+    units_of,
+)
 
 TABLE = Path(crippen_types.__file__).with_name("crippen.toml")
 # Together they have atoms of all types.

@@ -172,13 +172,13 @@ def test_reasons_against_molecules_are_counted(tmp_path: Path) -> None:
         _select(source, 4)
     message = str(error.value)
     assert "4 graphs needed, 2 possible" in message
-    assert "it has 2 'few', 2 'many'" in message
+    assert "the pool has 2 'few', 2 'many'" in message
     for reason in (
-        "1 has an element that the recipe does not list",
-        "1 SMILES does not parse",
-        "1 has sulphur",
-        "1 more than one fragment",
-        "1 has more than 40 heavy atoms",
+        "has an element that the recipe does not list (1)",
+        "SMILES does not parse (1)",
+        "has sulphur (1)",
+        "more than one fragment (1)",
+        "has more than 40 heavy atoms (1)",
     ):
         assert reason in message
     assert "--graphs 2 or fewer" in message
@@ -220,6 +220,7 @@ def test_another_pool_than_the_plans_is_noticed(tmp_path: Path, plan: Plan) -> N
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"atoms": ()}, "atoms: expected at least one element"),
         ({"atoms": ("C", "H")}, "'H', which is no element heavier than H"),
         ({"atoms": ("C", "Xx")}, "'Xx', which is no element"),
         ({"min_heavy_atoms": 30, "max_heavy_atoms": 20}, "min_heavy_atoms is 30, more than"),

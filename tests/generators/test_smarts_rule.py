@@ -1,6 +1,7 @@
 """Rules over substructures: their text, and the minimal ways to settle them."""
 
 import ast
+import re
 from itertools import chain, combinations, product
 
 import pytest
@@ -11,6 +12,7 @@ from graphxai_data.generators import smarts_proof
 from graphxai_data.generators.smarts_rule import (
     Expression,
     TooManyWaysError,
+    check_decisive,
     check_name,
     minimal,
     parse_rule,
@@ -139,12 +141,19 @@ def test_minimal_keeps_no_set_with_another_inside() -> None:
         ("a and d", "unknown substructure 'd'"),
         ("a and b", "does not name substructure 'c'"),
         ("a and", "a name is missing at the end"),
-        ("or a", "a name is missing before 'or'"),
-        ("", "a name is missing at the end"),
+        ("", "rule: is empty; name a substructure"),
+        ("()", r"a name is missing before '\)' in '\(\)'"),
         ("(a or b", "not closed"),
-        ("a b", "'b' in 'a b' is one too many"),
+        ("or a", "a name is missing before 'or' in 'or a'"),
+        ("a b", "an operator is missing before 'b' in 'a b'; write and or or"),
+        ("(a b) or c", r"an operator is missing before 'b' in '\(a b\) or c'"),
+        ("a not b", "an operator is missing before 'not' in 'a not b'"),
+        ("a Or b", "'Or' in 'a Or b': write 'or' in lower case"),
+        ("NOT a", "write 'not' in lower case"),
+        ("a and\nb", "rule: has a line break or a tab"),
+        ("a\n", "rule: has a line break or a tab"),
         ("a & b", "'&' in 'a & b' is not allowed"),
-        ("a)", r"'\)' in 'a\)' is one too many"),
+        ("a)", r"a \) in 'a\)' has no \( before it; remove it"),
     ],
 )
 def test_a_wrong_rule_says_what_is_wrong(text: str, message: str) -> None:
@@ -157,8 +166,22 @@ def test_a_wrong_rule_says_what_is_wrong(text: str, message: str) -> None:
     [("a and not a", "never"), ("a or not a", "always"), ("not (a or not a)", "never")],
 )
 def test_a_rule_that_cannot_be_otherwise_is_refused(text: str, always: str) -> None:
-    with pytest.raises(ValueError, match=f"{always} true"):
-        truth_table(parse_rule(text, "a"), "a")
+    with pytest.raises(ValueError, match=f"rule: '{re.escape(text)}' is {always} true"):
+        check_decisive(text, parse_rule(text, "a"), "a")
+
+
+@given(text=rules)
+@settings(max_examples=100, deadline=None)
+def test_a_name_that_never_matters_is_refused(text: str) -> None:
+    rule, used = _parsed(text), sorted(_parsed(text).names())
+    sets = [set(chosen) for size in range(4) for chosen in combinations(used, size)]
+    matters = {n for n in used for s in sets if rule.holds(s | {n}) != rule.holds(s - {n})}
+    if matters == set(used):
+        check_decisive(text, rule, used)
+        return
+    expected = f"without substructure '{min(set(used) - matters)}'" if matters else "true"
+    with pytest.raises(ValueError, match=expected):
+        check_decisive(text, rule, used)
 
 
 @pytest.mark.parametrize("name", ["and", "C", "a-b", "1a", "", "a b"])

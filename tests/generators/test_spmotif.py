@@ -256,6 +256,28 @@ def test_the_proof_notices_a_wrong_label_mask_base_size_or_feature() -> None:
         assert any(sentence in problem for problem in problems), sentence
 
 
+@pytest.mark.parametrize("motif", ["house", "crane", "k23"])
+def test_the_proof_notices_a_bridge_to_another_node_of_the_motif(motif: str) -> None:
+    """All nodes of a cycle are alike; in each other motif, a node that has another degree."""
+    recipe = _with(R90, motifs=("cycle", motif, "k23" if motif != "k23" else "house"))
+    record = next(r for r in _records(recipe, 30) if r.y == 1)
+    prover = SPMotifProver(recipe.params)
+    assert prover.problems(record) == []
+    inside = record.rationale
+    (bridge,) = [(a, b) for a, b in record.edge_index.T.tolist() if inside[a] and not inside[b]]
+    graph = nx.Graph(record.edge_index.T.tolist())
+    degree = graph.subgraph(np.flatnonzero(inside).tolist()).degree
+    other = next(n for n in np.flatnonzero(inside).tolist() if degree[n] != degree[bridge[0]])
+    graph.remove_edge(*bridge)
+    graph.add_edge(other, bridge[1])
+    edges = sorted((a, b) for u, v in graph.edges for a, b in ((u, v), (v, u)))
+    mask = [bool(inside[a] and inside[b]) for a, b in edges]
+    moved = replace(record, edge_index=np.array(edges).T, edge_mask=np.array(mask))
+    assert prover.problems(moved) == [
+        f"the bridge ends at another node of the {motif} than it should"
+    ]
+
+
 def test_the_card_states_the_share_of_own_bases() -> None:
     records = _records(R90, 360)
     (table,) = R90.generator_object.card_sections(records)
@@ -268,13 +290,23 @@ def test_the_card_states_the_share_of_own_bases() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"bias": 1.5}, "bias: expected a finite number from 0 to 1, got 1.5"),
-        ({"tree_heights": (2, 0)}, r"tree_heights: expected the smallest .* got \[2, 0\]"),
+        ({"bias": 1.5}, "params.bias: expected a finite number from 0 to 1, got 1.5"),
+        (
+            {"tree_heights": (2, 0)},
+            r"params.tree_heights: expected the smallest .* got \[2, 0\]; exchange them",
+        ),
         ({"wheel_nodes": (3, 5)}, r"wheel_nodes: .* from 4 to 299, got \[3, 5\]"),
-        ({"large_ladder_rungs": (11, 40)}, r"large_ladder_rungs: .* from 12 to 150, got \[11, 40"),
+        (
+            {"large_ladder_rungs": (11, 40)},
+            r"params.large_ladder_rungs: .* from 12 to 150, got \[11, 40\]; large bases are larger "
+            "than all others, and ladder_rungs ends at 11",
+        ),
         ({"motifs": ("cycle", "house")}, "motifs: expected 3 different names"),
     ],
 )
 def test_wrong_numbers_are_refused(params: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        replace(R90.params, **params)
+    table = R90.to_dict()
+    lists = {key: list(v) if isinstance(v, tuple) else v for key, v in params.items()}
+    table["params"] |= lists
+    with pytest.raises(InputError, match=f"mine.toml: .*{message}"):
+        Recipe.from_dict(table, "mine.toml")

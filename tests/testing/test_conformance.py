@@ -35,11 +35,16 @@ from tests.testing import wrong
         ("mnist75sp_pair", {"recipe": "mnist75sp-pair-a", "graphs": 30}),
         ("mnist75sp_pair", {"recipe": "mnist75sp-pair-both", "graphs": 30}),
         ("spmotif", {"recipe": "spmotif-90"}),
+        ("smarts", {"recipe": "fluoride-carbonyl"}),
+        ("smarts", {"recipe": "binding-10"}),  # negatives have rationales, and positives null ones
+        ("crippen", {"recipe": "crippen"}),
+        ("crippen", {"recipe": "crippen-binary"}),
     ],
 )
 def test_the_shipped_generators_conform(name: str, options: dict[str, Any]) -> None:
     result = check_generator(generator_class(name), **options)
     assert "same in another process" in result.checks
+    assert result.untested == ()
     assert result.graphs_per_second > 10
 
 
@@ -107,6 +112,13 @@ def test_a_prover_that_misses_a_form_of_the_rationale_is_found(
     with pytest.raises(CheckFailedError, match=f"the prover finds {damage} in 0 of") as caught:
         check_generator(cls, recipe)
     assert str(caught.value).count("the prover") == 1
+
+
+def test_damage_that_no_graph_can_have_is_named() -> None:
+    with pytest.warns(UserWarning, match="pairs-of-red: not tested .* a missing alternative:"):
+        result = check_generator(wrong.SinglePairs, PAIRS)
+    assert result.untested == ("a missing alternative",)
+    assert "damage" in result.checks
 
 
 def test_a_slow_generator_is_refused_if_asked() -> None:

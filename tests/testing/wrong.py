@@ -110,6 +110,16 @@ class ProvenWithoutTheOthers(RedPairs):
         return BlindToOthers()
 
 
+class SinglePairs(RedPairs):
+    """No graph has two alternatives, although the schema allows them."""
+
+    def make(self, label: int, rng: Any, raw: Any = None) -> GraphRecord:
+        record = super().make(label, rng)
+        while len(record.alternatives) > 1:
+            record = super().make(label, rng)
+        return record
+
+
 class BlindToNull(PairProver):
     def problems(self, record: GraphRecord) -> list[str]:
         has_red = (record.x[:, 1] == 1).any()
