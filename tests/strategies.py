@@ -67,8 +67,8 @@ def _rationale(draw: st.DrawFn, schema: Schema, nodes: int) -> dict[str, Any]:
         return {"node_mask": None}
     truth: dict[str, Any] = {}
     marks = st.lists(st.booleans(), min_size=nodes, max_size=nodes)
+    least = 0 if schema.has_null else 1
     if schema.has_alternatives:
-        least = 0 if schema.has_null else 1
         masks = st.lists(marks.filter(any), min_size=least, max_size=4)
         proper = masks.filter(lambda m: not np.any(m, axis=0).all())
         bits = sum((np.array(m, np.int64) << j for j, m in enumerate(draw(proper))), np.int64(0))

@@ -195,10 +195,13 @@ def _evaluate_files(
     `options` are those of `graphxai_data.evaluate`.
     """
     from graphxai_data.evaluation.evaluate import evaluate as run_evaluate
+    from graphxai_data.evaluation.floors import floor_names
     from graphxai_data.explain.files import ScoreFile
     from graphxai_data.explain.variants import variants_for
 
-    floor = {v.name: v.name for v in variants_for(None, dataset.manifest.load_recipe())}
+    measured = floor_names(dataset, ["all"]).measured
+    rows = variants_for(None, dataset.manifest.load_recipe())
+    floor = {v.name: v.name for v in rows if not v.is_floor or v.name in measured}
     files: dict[str, Any] = {}
     for path in paths:
         file = ScoreFile.load(path)

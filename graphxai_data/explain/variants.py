@@ -207,7 +207,7 @@ def variants_for(
 
 
 class FloorNames(NamedTuple):
-    """Rules that say something about some graphs, and those that a table has to show."""
+    """Rules that rank the nodes of some graphs, and those of them that a table has to show."""
 
     measured: Collection[str] = ()
     strongest: Collection[str] = ()
@@ -218,14 +218,15 @@ def select_variants(
 ) -> list[Variant]:
     """Return the rows of these names; a method such as "gsat" is all its rows.
 
-    "all" is every row but floors, of which it has the dataset's own and the strongest. "floors"
-    is those that were measured. Plug-ins are selected by their names only: "all" must not depend on
-    what is installed.
+    "all" is every row but floors, of which it has the strongest and the dataset's own, if they were
+    measured: a rule can be constant in one dataset and not in the next. "floors" is all that were
+    measured. Plug-ins are selected by their names only: "all" must not depend on what is installed.
     """
     own, floors = own_floors(recipe), floors or FloorNames()
     known = (*VARIANTS, *own, *FLOORS)
+    measured = tuple(v for v in own if v.name in floors.measured)
     groups = {
-        "all": (*VARIANTS, *own, *(v for v in FLOORS if v.name in floors.strongest)),
+        "all": (*VARIANTS, *measured, *(v for v in FLOORS if v.name in floors.strongest)),
         "floors": tuple(v for v in known if v.name in floors.measured),
     }
     selected: list[Variant] = []
