@@ -125,7 +125,11 @@ def rationale_lines(manifest: Manifest, recipe: Recipe) -> list[str]:
             "`alternative_bits` tells them apart, and `node_mask` is their union."
         )
     if schema.has_weights:
-        lines.append("Nodes have signed weights, `node_weight`: what each adds to the label.")
+        what = "what each adds to the label"
+        if schema.label == "class":
+            one = f"class 1 ({recipe.class_names[1]})" if schema.num_classes == 2 else "the class"
+            what = f"positive for nodes that speak for {one}, negative for those against it"
+        lines.append(f"Nodes have signed weights, `node_weight`: {what}.")
     return lines
 
 

@@ -42,7 +42,7 @@ class Variant:
     generators: tuple[str, ...] = ()  # of the datasets it makes sense for; all if empty
     origin: Origin | None = None  # of a plug-in; None if it is ours
     is_floor: bool = False  # a rule of `rings.floors`, scored for all graphs at once
-    knows_labels: bool = False  # of training graphs, and of the graphs that it scores
+    knows_labels: bool = False  # of training graphs, and the class that is explained
 
     def options_for(self, recipe: Recipe | None, seed: int = 0) -> dict[str, Any]:
         """Return the options for `explain`, with those that depend on dataset and seed.
@@ -204,6 +204,17 @@ def variants_for(
     if isinstance(model, DeepSets) or (model is not None and not takes_edge_masks(model)):
         variants = [variant for variant in variants if variant.method != "gnn-explainer"]
     return variants
+
+
+def check_contrast(variant: Variant, recipe: Recipe | None) -> None:
+    """Raise an `InputError` for a contrast of classes where labels are numbers."""
+    if recipe is None or recipe.schema.label != "number":
+        return
+    if variant.options.get("row") == "contrast":
+        raise InputError(
+            f"explainer '{variant.name}': contrasts compare classes, and the labels of "
+            f"'{recipe.name}' are numbers; use '{variant.name.removesuffix('-contrast')}'"
+        )
 
 
 class FloorNames(NamedTuple):

@@ -50,7 +50,7 @@ def test_a_card_counts_null_rationales_and_alternatives(folders: tuple[Path, Pat
     mean = counts[counts > 0].mean()
     assert f"| alternatives per graph with a rationale, mean | {mean:.2f} |" in card
     sizes = np.array([int(graph.node_mask.sum()) for graph in graphs])
-    assert f"| nodes in the rationale, mean | {sizes[sizes > 0].mean():.2f} |" in card
+    assert f"| nodes in the rationale, mean over graphs that have one | {sizes[sizes > 0].mean():.2f} |" in card
     assert "nothing in the graph makes its label" in card
     assert "null in some graphs, alternatives" in (folders[0] / "croissant.json").read_text()
 
