@@ -127,10 +127,17 @@ def rationale_lines(manifest: Manifest, recipe: Recipe) -> list[str]:
     if schema.has_weights:
         what = "what each adds to the label"
         if schema.label == "class":
-            one = f"class 1 ({recipe.class_names[1]})" if schema.num_classes == 2 else "the class"
+            one = weights_class(recipe) or "the class"
             what = f"positive for nodes that speak for {one}, negative for those against it"
         lines.append(f"Nodes have signed weights, `node_weight`: {what}.")
     return lines
+
+
+def weights_class(recipe: Recipe) -> str:
+    """Return the class that positive weights speak for; "" if there are not just two classes."""
+    schema = recipe.schema
+    is_binary = schema.has_weights and schema.label == "class" and schema.num_classes == 2
+    return f"class 1 ({recipe.class_names[1]})" if is_binary else ""
 
 
 def again_words(manifest: Manifest) -> str:
