@@ -18,7 +18,7 @@ from graphxai_data.files.toml import Between, parse_table, read_toml
 from graphxai_data.files.urls import is_url, local_path
 from graphxai_data.generators import PLUGINS, plugin_origin
 from graphxai_data.graphs.meaning import Meaning
-from graphxai_data.graphs.shards import SCHEMA_VERSION
+from graphxai_data.graphs.shards import SCHEMA_VERSION, wrong_version
 from graphxai_data.graphs.summary import Summary
 from graphxai_data.recipe import Recipe
 from graphxai_data.seeds import MAX_SEED
@@ -122,10 +122,7 @@ class Manifest:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from None
         schema_version = plain.get("schema_version") if isinstance(plain, dict) else None
         if schema_version != SCHEMA_VERSION:
-            raise DamagedError(
-                f"{path}: schema version {schema_version!r}, expected {SCHEMA_VERSION}; "
-                "build the dataset again with this version of graphxai-data"
-            )
+            raise wrong_version(path, schema_version)
         try:
             manifest = parse_table(cls, plain, str(path))
         except InputError as error:

@@ -125,8 +125,19 @@ def rationale_lines(manifest: Manifest, recipe: Recipe) -> list[str]:
             "`alternative_bits` tells them apart, and `node_mask` is their union."
         )
     if schema.has_weights:
-        lines.append("Nodes have signed weights, `node_weight`: what each adds to the label.")
+        what = "what each adds to the label"
+        if schema.label == "class":
+            one = weights_class(recipe) or "the class"
+            what = f"positive for nodes that speak for {one}, negative for those against it"
+        lines.append(f"Nodes have signed weights, `node_weight`: {what}.")
     return lines
+
+
+def weights_class(recipe: Recipe) -> str:
+    """Return the class that positive weights speak for; "" if there are not just two classes."""
+    schema = recipe.schema
+    is_binary = schema.has_weights and schema.label == "class" and schema.num_classes == 2
+    return f"class 1 ({recipe.class_names[1]})" if is_binary else ""
 
 
 def again_words(manifest: Manifest) -> str:

@@ -16,7 +16,6 @@ from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.files.disk import explained_disk_errors, write_atomically
 from graphxai_data.files.plugins import blamed
 from graphxai_data.generators.base import Generator
-from graphxai_data.graphs.columns import pointers
 from graphxai_data.graphs.record import Plan
 from graphxai_data.graphs.schema import Schema
 from graphxai_data.graphs.shards import SCHEMA_VERSION, ShardReader
@@ -29,6 +28,7 @@ from graphxai_data.manifest import (
     shard_names,
     software_versions,
 )
+from graphxai_data.metrics import count_true
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.rings.floors import Floors, measure_floors
 from graphxai_data.rings.measure import measure_shards, required_failures
@@ -120,7 +120,7 @@ def draw_classes(staging: Path, order: Order) -> None:
 def _drawn(paths: Iterable[Path], schema: Schema) -> list[int]:
     """Return the positions of the graphs to draw, in the order of their labels.
 
-    The first graph of each class is drawn, but rather one whose rationale is not null.
+    The first graph of each class is drawn, preferably one whose rationale is not null.
     """
     labels, nulls = [], []
     for path in paths:
@@ -128,7 +128,7 @@ def _drawn(paths: Iterable[Path], schema: Schema) -> list[int]:
         labels.append(columns["y"].copy())
         null = np.zeros(len(labels[-1]), bool)
         if schema.has_null:
-            null = np.diff(pointers(columns["node_mask"])[columns["node_ptr"]]) == 0
+            null = count_true(columns["node_mask"], columns["node_ptr"]) == 0
         nulls.append(null)
     label = np.concatenate(labels)
     if schema.label == "number":

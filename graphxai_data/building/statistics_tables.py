@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from graphxai_data.building.survey import tolerances
 from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.manifest import Manifest
 
@@ -20,19 +21,23 @@ def labels_are_numbers(manifest: Manifest) -> bool:
 
 
 def statistics_rows(manifest: Manifest) -> list[list[str]]:
-    """Return rows of statistic, value, expected value and tolerance."""
+    """Return rows of statistic, value, expected value, and the tolerance for so many graphs."""
     facts, recipe = manifest.statistics, manifest.load_recipe()
     labels = {"nodes_mean": "nodes per graph, mean", "edges_mean": "edges per graph, mean"}
     is_signed = recipe.schema.has_weights and not recipe.schema.has_alternatives
     where = "with a positive weight" if is_signed else "in the rationale"
     if facts["rationale_nodes_mean"] is not None:
-        labels["rationale_nodes_mean"] = f"nodes {where}, mean"
+        some = facts["null_rationales"] is not None
+        over = "mean over graphs that have one" if some else "mean"
+        labels["rationale_nodes_mean"] = f"nodes {where}, {over}"
+    applied = tolerances(recipe, manifest.graphs, manifest.has_usual_sources)
     rows = []
     for key, label in labels.items():
         expected_cells = ["", ""]
         if expected := recipe.expected.get(key):
             tag = " (paper)" if f"expected.{key}.value" in recipe.origin.paper else ""
-            expected_cells = [f"{expected.value:.2f}{tag}", f"± {expected.tolerance:g}"]
+            tolerance = f"± {applied[key]:.3g}" if key in applied else "not checked"
+            expected_cells = [f"{expected.value:.2f}{tag}", tolerance]
         rows.append([label, f"{facts[key]:.2f}", *expected_cells])
     nodes = facts["nodes_mean"]
     derived = {

@@ -124,23 +124,29 @@ def _problems_of_shard(
     return _differences_from_plan(shard.columns, plan, first)
 
 
-def check_expected(
-    recipe: Recipe, statistics: dict[str, Any], graphs: int, usual_sources: bool
-) -> list[str]:
-    """Return the statistics outside the recipe's tolerance, which is wider for fewer graphs.
+def tolerances(recipe: Recipe, graphs: int, usual_sources: bool) -> dict[str, float]:
+    """Return the tolerances of the statistics that are checked: wider for fewer graphs.
 
     With sources other than the recipe's, only the size of the rationale is expected. A part of a
     fixed set of graphs has no expectations.
     """
     if recipe.generator_object.is_published and graphs != recipe.params.graphs:
-        return []
+        return {}
     widening = math.sqrt(max(1.0, recipe.params.graphs / graphs))
+    return {
+        name: expected.tolerance * widening
+        for name, expected in recipe.expected.items()
+        if usual_sources or name == "rationale_nodes_mean"
+    }
+
+
+def check_expected(
+    recipe: Recipe, statistics: dict[str, Any], graphs: int, usual_sources: bool
+) -> list[str]:
+    """Return a sentence about each statistic outside the tolerance that is applied to it."""
     problems = []
-    for name, expected in recipe.expected.items():
-        if not usual_sources and name != "rationale_nodes_mean":
-            continue
-        value = statistics[name]
-        tolerance = expected.tolerance * widening
+    for name, tolerance in tolerances(recipe, graphs, usual_sources).items():
+        value, expected = statistics[name], recipe.expected[name]
         if abs(value - expected.value) > tolerance:
             problems.append(
                 f"{name} is {value:.3f}, the recipe expects {expected.value} ± {tolerance:.3g}"

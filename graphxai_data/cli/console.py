@@ -134,6 +134,14 @@ def parse_seeds(text: str, option: str = "--seed") -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
+def seeds_text(text: str) -> str:
+    """Return what a table shows for seeds such as "0-4": means over them, or values of one seed."""
+    seeds = parse_seeds(text)
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    return f"mean ± standard deviation over seeds {text}"
+
+
 def parse_setting(text: str) -> tuple[str, Any]:
     """Return key and value of "b=2.5"; words need no quotes."""
     import tomllib

@@ -14,6 +14,7 @@ from graphxai_data.cli.console import (
     parse_setting,
     print_table,
     progress_bar,
+    seeds_text,
     training_options,
 )
 from graphxai_data.cli.train import MODEL_NAMES, SECONDS_BETWEEN_LINES
@@ -172,11 +173,11 @@ def evaluate(
     if as_json or as_csv:
         click.echo(comparison.to_json() if as_json else comparison.to_csv(), nl=as_json)
         return
-    conditions = comparison.conditions
-    click.echo(
-        f"{dataset.name}, {comparison.split} graphs; mean ± standard deviation over seeds {seeds}; "
-        f"milliseconds on {conditions['device']}, threads: {conditions['threads']}"
-    )
+    heading = f"{dataset.name}, {comparison.split} graphs; {seeds_text(seeds)}"
+    if not no_timing:
+        conditions = comparison.conditions
+        heading += f"; milliseconds on {conditions['device']}, threads: {conditions['threads']}"
+    click.echo(heading)
     print_table(tables.headers(comparison), tables.table_rows(comparison), wrap=False)
     rules = dataset.manifest.load_recipe().generator_object.rules()
     definitions = [rule.name for rule in rules if rule.is_definition]
@@ -195,10 +196,13 @@ def _evaluate_files(
     `options` are those of `graphxai_data.evaluate`.
     """
     from graphxai_data.evaluation.evaluate import evaluate as run_evaluate
+    from graphxai_data.evaluation.floors import floor_names
     from graphxai_data.explain.files import ScoreFile
     from graphxai_data.explain.variants import variants_for
 
-    floor = {v.name: v.name for v in variants_for(None, dataset.manifest.load_recipe())}
+    measured = floor_names(dataset, ["all"]).measured
+    rows = variants_for(None, dataset.manifest.load_recipe())
+    floor = {v.name: v.name for v in rows if not v.is_floor or v.name in measured}
     files: dict[str, Any] = {}
     for path in paths:
         file = ScoreFile.load(path)

@@ -151,7 +151,8 @@ def _facts(record: "GraphRecord", recipe: "Recipe") -> dict[str, Any]:
     return {
         "graph": record.meta["graph_id"],
         "class": recipe.class_names[int(record.y)] if has_class else None,
-        "label": record.y if is_number else None,
+        # The shortest number that is the same as float32.
+        "label": float(str(np.float32(record.y))) if is_number else None,
         "split": SPLIT_NAMES[record.meta["split"]],
         "group": record.group,
         "smiles": record.meta.get("smiles"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from graphxai_data.cli.console import print_table, progress_bar
+from graphxai_data.cli.console import print_table, progress_bar, seeds_text
 from graphxai_data.cli.train import SECONDS_BETWEEN_LINES
 
 
@@ -41,7 +41,7 @@ def evaluate_pair(
         click.echo(comparison.to_json())
         return
     split = options["split"]
-    click.echo(f"{name}, {split} graphs; mean ± standard deviation over seeds {seeds}; Jaccard@k")
+    click.echo(f"{name}, {split} graphs; {seeds_text(seeds)}; Jaccard@k")
     print_table(tables.headers(comparison), tables.rows(comparison), wrap=False)
     for line in tables.notes(comparison):
         click.echo(line)

@@ -48,7 +48,11 @@ class GraphXAIData(Data):  # type: ignore[misc]
 
     @property
     def node_mask(self) -> Tensor:
-        """[n] bool: which nodes make the label; all false for a null rationale."""
+        """[n] bool: which nodes make the label; all false for a null rationale.
+
+        Where nodes have only weights, these are the nodes with a positive one: they make a number
+        higher, or with two classes speak for class 1, whatever the label of the graph is.
+        """
         return fitting_mask(self, "node_mask")
 
     @property
@@ -63,7 +67,7 @@ class GraphXAIData(Data):  # type: ignore[misc]
 
     @property
     def node_weight(self) -> Tensor:
-        """[n] float32: signed contributions of nodes to the label."""
+        """[n] float32: signed contributions to the label; with two classes, to class 1."""
         return fitting_mask(self, "node_weight")
 
     @property
@@ -129,8 +133,9 @@ class GraphXAIData(Data):  # type: ignore[misc]
     def to_explanation(self) -> "TrueExplanation":
         """Return the ground truth as a PyG `Explanation` that passes its own `validate()`.
 
-        Its masks are 0 and 1, also where the truth is signed, as PyG's metrics expect; a null
-        rationale has masks of zeros. `alternatives` and `node_weight` are there as in this graph.
+        Its masks are 0 and 1, also where the truth is signed, as PyG's metrics expect: then nodes
+        with positive weights have 1, which with two classes speak for class 1. A null rationale has
+        masks of zeros. `alternatives` and `node_weight` are there as in this graph.
 
         Raises:
             InputError: no rationale is known, or a transform has changed the nodes.

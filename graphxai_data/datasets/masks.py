@@ -3,8 +3,8 @@
 A transform may add, drop or reorder nodes and edges without a thought for the rationale.
 `edge_mask` is by definition the edges with both ends in `node_mask`, or in one alternative, so it
 is recomputed as long as the nodes are the same. A `node_mask` of other nodes cannot be repaired,
-nor can alternatives and weights. Nodes in another order are noticed where the graph before the
-transform is known (`datasets/watched.py`).
+nor can alternatives and weights. Nodes in another order, and rationales without any node left, are
+noticed where the graph before the transform is known (`datasets/watched.py`).
 """
 
 import torch
@@ -171,6 +171,17 @@ def marks_of(store: BaseStorage) -> Tensor:
     """Return [n] the bits of alternatives, or else `node_mask`."""
     marks: Tensor = store["alternative_bits" if "alternative_bits" in store else "node_mask"]
     return marks
+
+
+def has_causes(store: BaseStorage) -> bool:
+    """Return whether nodes of a graph count for its label: it has a rationale that is not null.
+
+    Where weights are the only rationale, a negative one counts too.
+    """
+    for key in ("alternative_bits", "node_weight", "node_mask"):
+        if isinstance(store.get(key), Tensor):
+            return bool((store[key] != 0).any())
+    return False
 
 
 def edges_inside(marks: Tensor, ends: Tensor) -> Tensor | None:

@@ -13,6 +13,7 @@ from graphxai_data.datasets.masks import (
     NODE_TRUTH,
     edges_inside,
     edges_of_given_mask,
+    has_causes,
     lose_masks,
     marks_of,
     repair,
@@ -34,7 +35,7 @@ def transformed(data: Data, transform: Callable[[Any], Any], once: bool = False)
         InputError: `once`, and its `edge_mask` is not the edges inside its rationale.
     """
     before = data.clone() if once else data
-    has_alternatives = "alternative_bits" in data._store
+    has_alternatives, had_causes = "alternative_bits" in data._store, has_causes(data._store)
     result, problem = _watched(data, transform, once)
     if once:
         _refuse_own_edges(result, before, transform)
@@ -44,6 +45,8 @@ def transformed(data: Data, transform: Callable[[Any], Any], once: bool = False)
         why = problem or repair(part, edges=True)
         if has_alternatives and "node_mask" in part and "alternative_bits" not in part:
             why = "node_mask is there, but alternative_bits is not, so alternatives are unknown"
+        elif not why and had_causes and "node_mask" in part and not has_causes(part._store):
+            why = "no node of its rationale is left, but its label is still the same"
         if why:
             lose_masks(part, f"{_name(transform)} changed the graph ({why})")
     return result

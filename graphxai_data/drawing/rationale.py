@@ -12,7 +12,7 @@ Colours = npt.NDArray[np.float64]
 NULL = "no rationale (null)"
 # One per alternative, then from the start again. None is red or blue: those are for and against.
 PALETTE = ("#e08214", "#1b9e77", "#8e6bbf", "#d96bb0", "#9c6b1e", "#6b8e23")
-# Of nodes that belong to several alternatives.
+# The colour of nodes that belong to several alternatives.
 SHARED = "#5b4a3a"
 _FOR, _AGAINST, _NEITHER = (np.array(c) / 255 for c in ((178, 24, 43), (33, 102, 172), (247,) * 3))
 

@@ -30,6 +30,7 @@ from graphxai_data.explain.variants import (
     FLOORS,
     VARIANTS,
     Variant,
+    check_contrast,
     select_variants,
     variants_for,
 )
@@ -278,6 +279,7 @@ def plan_rows(
     possible = [variant for variants in plan.values() for variant in variants] + floor
     for variant in selected:
         if variant not in possible and "all" not in asked:
+            check_contrast(variant, recipe)
             raise InputError(
                 f"explainer '{variant.name}' is not for '{dataset.name}' with "
                 f"{', '.join(names)}: {variant.what}"

@@ -66,10 +66,11 @@ def evaluate(
             with one array or `Explanation`, ours or PyG's, per graph, a `ScoreFile` or its path,
             the name of a built-in explainer, an `Explainer` of PyG or one of its algorithms, or a
             function of one graph, `fn(data)` or `fn(model, data)`, that returns [n] scores or an
-            `Explanation`. Functions do not see the masks. Scores of edges alone give three rows,
-            `name-mean`, `name-max` and `name-sum` over the edges of a node. Or just names of
-            built-in explainers or plug-ins. "all" is the built-in ones that suit the model and the
-            dataset, with the strongest floors; "floors" is all rules that look at no model.
+            `Explanation`. Functions do not see the ground truth, nor fields that tell it. Scores of
+            edges alone give three rows, `name-mean`, `name-max` and `name-sum` over the edges of a
+            node. Or just names of built-in explainers or plug-ins. "all" is the built-in ones that
+            suit the model and the dataset, with the strongest floors; "floors" is all rules that
+            look at no model.
         model: to be explained, or its name or folder; None for explainers that need no model. Its
             forward is given what it has as parameters of x [n, p], edge_index [2, m], edge_attr
             [m, q], batch [n], edge_weight [m] and batch_size, and returns logits [g, c]. For a

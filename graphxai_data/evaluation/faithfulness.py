@@ -26,8 +26,7 @@ from graphxai_data.explain.models import (
     check_ready,
     device_of_model,
 )
-from graphxai_data.graphs.columns import pointers
-from graphxai_data.metrics import Bools, Floats, Ints, accuracy, top_rows
+from graphxai_data.metrics import Bools, Floats, accuracy, count_true, top_rows
 from graphxai_data.nn.random import seeded, torch_seed
 from graphxai_data.training.loss import training_loss
 from graphxai_data.training.scores import r_squared
@@ -51,7 +50,7 @@ def fidelity(
     output, in units of the label; the other columns need classes.
     """
     check_ready(model)
-    part, sizes = truth.part, _rationale_sizes(truth)
+    part, sizes = truth.part, count_true(truth.node_mask, truth.node_ptr)
     counted = (sizes > 0) & (sizes < np.diff(truth.node_ptr))
     if not counted.any():
         raise InputError(
@@ -178,12 +177,7 @@ def _retrained(
 
 def highest(scores: Floats, truth: Truth) -> Bools:
     """Return [N] the highest-scored nodes of each graph, as many as its rationale has."""
-    return top_rows(scores, truth.node_ptr, _rationale_sizes(truth))
-
-
-def _rationale_sizes(truth: Truth) -> Ints:
-    """Return [g] the number of nodes in each rationale."""
-    return np.diff(pointers(truth.node_mask)[truth.node_ptr])
+    return top_rows(scores, truth.node_ptr, count_true(truth.node_mask, truth.node_ptr))
 
 
 @torch.no_grad()

@@ -35,7 +35,13 @@ from graphxai_data.explain.models import (
     takes_edge_masks,
 )
 from graphxai_data.explain.pyg_explainers import PyGFunction, pyg_function
-from graphxai_data.explain.variants import Variant, kind_of, select_variants, variants_for
+from graphxai_data.explain.variants import (
+    Variant,
+    check_contrast,
+    kind_of,
+    select_variants,
+    variants_for,
+)
 from graphxai_data.graphs.schema import Label
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.recipe import Recipe
@@ -149,6 +155,7 @@ def _variant_for(name: str, model: nn.Module | None, recipe: Recipe | None) -> V
     if others:
         names = ", ".join(v.name for v in (variant, *others))
         raise InputError(f"explainer '{name}' has several rows; choose one of {names}")
+    check_contrast(variant, recipe)
     if variant.kind != "none" and model is None:
         raise InputError(f"explainer '{variant.name}' explains a model; give one")
     if variant.kind in ("bcos", "gsat") and variant.kind != kind_of(model):

@@ -8,7 +8,7 @@ from graphxai_data.evaluation.comparison import Comparison
 from graphxai_data.explain.variants import FLOORS
 from graphxai_data.metrics import plus_minus
 
-KNOWS_LABELS = "* knows the labels of training graphs, and of the graph that it scores"
+KNOWS_LABELS = "* knows the labels of training graphs, and which class is explained"
 _KNOWING = {variant.name for variant in FLOORS if variant.knows_labels}
 _FAITHFULNESS = {
     "fidelity_plus": "fidelity+", "fidelity_minus": "fidelity-",
@@ -30,17 +30,24 @@ Cell = Callable[[dict[str, Any]], str]
 
 def headers(comparison: Comparison) -> tuple[str, ...]:
     """Return the headers of `table_rows`: the last ones are metrics of plug-ins."""
-    return tuple(header for header, _ in _columns(comparison))
+    return tuple(header for header, *_ in _filled_columns(comparison))
 
 
 def table_rows(comparison: Comparison) -> list[list[str]]:
     """Return a row per explainer and model: mean ± standard deviation over seeds."""
-    columns = _columns(comparison)
-    return [[cell(row) for _, cell in columns] for row in comparison.summary()]
+    cells = [cells for _, *cells in _filled_columns(comparison)]
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
+def _filled_columns(comparison: Comparison) -> list[list[str]]:
+    """Return header and cells of each column in which at least one cell is not empty."""
+    rows = comparison.summary()
+    columns = [[header, *map(cell, rows)] for header, cell in _columns(comparison)]
+    return [column for column in columns if any(column[1:])]
 
 
 def _columns(comparison: Comparison) -> list[tuple[str, Cell]]:
-    """Return headers and cells of the columns that a comparison has."""
+    """Return headers and cells of the columns that a comparison may have."""
     measured = {key for row in comparison.rows for key in row}
     has_classes = "worst_class_jaccard" in measured  # otherwise labels are numbers
     worst = {"worst_class_jaccard": "worst class J"}

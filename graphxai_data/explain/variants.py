@@ -42,7 +42,7 @@ class Variant:
     generators: tuple[str, ...] = ()  # of the datasets it makes sense for; all if empty
     origin: Origin | None = None  # of a plug-in; None if it is ours
     is_floor: bool = False  # a rule of `rings.floors`, scored for all graphs at once
-    knows_labels: bool = False  # of training graphs, and of the graphs that it scores
+    knows_labels: bool = False  # of training graphs, and the class that is explained
 
     def options_for(self, recipe: Recipe | None, seed: int = 0) -> dict[str, Any]:
         """Return the options for `explain`, with those that depend on dataset and seed.
@@ -206,8 +206,19 @@ def variants_for(
     return variants
 
 
+def check_contrast(variant: Variant, recipe: Recipe | None) -> None:
+    """Raise an `InputError` for a contrast of classes where labels are numbers."""
+    if recipe is None or recipe.schema.label != "number":
+        return
+    if variant.options.get("row") == "contrast":
+        raise InputError(
+            f"explainer '{variant.name}': contrasts compare classes, and the labels of "
+            f"'{recipe.name}' are numbers; use '{variant.name.removesuffix('-contrast')}'"
+        )
+
+
 class FloorNames(NamedTuple):
-    """Rules that say something about some graphs, and those that a table has to show."""
+    """Rules that rank the nodes of some graphs, and those of them that a table has to show."""
 
     measured: Collection[str] = ()
     strongest: Collection[str] = ()
@@ -218,14 +229,15 @@ def select_variants(
 ) -> list[Variant]:
     """Return the rows of these names; a method such as "gsat" is all its rows.
 
-    "all" is every row but floors, of which it has the dataset's own and the strongest. "floors"
-    is those that were measured. Plug-ins are selected by their names only: "all" must not depend on
-    what is installed.
+    "all" is every row but floors, of which it has the strongest and the dataset's own, if they were
+    measured: a rule can be constant in one dataset and not in the next. "floors" is all that were
+    measured. Plug-ins are selected by their names only: "all" must not depend on what is installed.
     """
     own, floors = own_floors(recipe), floors or FloorNames()
     known = (*VARIANTS, *own, *FLOORS)
+    measured = tuple(v for v in own if v.name in floors.measured)
     groups = {
-        "all": (*VARIANTS, *own, *(v for v in FLOORS if v.name in floors.strongest)),
+        "all": (*VARIANTS, *measured, *(v for v in FLOORS if v.name in floors.strongest)),
         "floors": tuple(v for v in known if v.name in floors.measured),
     }
     selected: list[Variant] = []

@@ -39,6 +39,19 @@ _CLOSE_AT_ONCE = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
 _CLOSE_AT_ONCE.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
 
 
+def wrong_version(path: Path, version: object) -> DamagedError:
+    """Return the error for a file of a build with this other schema version."""
+    stated = f"schema version {version!r}, expected {SCHEMA_VERSION}"
+    if type(version) is int and 0 < version < SCHEMA_VERSION:
+        return DamagedError(
+            f"{path}: made by an older version of graphxai-data ({stated}): remove {path.parent} "
+            "or choose another --root (root= in Python), then build again"
+        )
+    return DamagedError(
+        f"{path}: {stated}; build the dataset again with this version of graphxai-data"
+    )
+
+
 class ShardWriter:
     """Collects records and publishes them as one shard at the end of the `with` block.
 
@@ -180,10 +193,7 @@ class ShardReader:
     def _read(self, file: h5py.h5f.FileID) -> None:
         version = _read_attribute(file, "schema_version", int)
         if version != SCHEMA_VERSION:
-            raise DamagedError(
-                f"{self.path}: schema version {version}, expected {SCHEMA_VERSION}; "
-                "build the dataset again with this version of graphxai-data"
-            )
+            raise wrong_version(self.path, version)
         self.columns: Columns = {}
         self.offsets: dict[str, int] = {}
         features: dict[str, Feature] = {}

@@ -7,8 +7,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from graphxai_data.graphs.columns import Columns, global_edges, pointers
+from graphxai_data.graphs.columns import Columns, global_edges
 from graphxai_data.graphs.rationale import counts_of
+from graphxai_data.metrics import count_true
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Statistics:
             mask, ptr = columns["node_mask"], columns["node_ptr"]
             self.rationale_nodes = (self.rationale_nodes or 0) + int(mask.sum())
             if "node_weight" not in columns:
-                self.null_rationales += int((np.diff(pointers(mask)[ptr]) == 0).sum())
+                self.null_rationales += int((count_true(mask, ptr) == 0).sum())
             if "alternative_bits" in columns:
                 counts = counts_of(columns["alternative_bits"], ptr)
                 self.alternatives = (self.alternatives or 0) + int(counts.sum())

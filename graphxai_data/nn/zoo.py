@@ -48,8 +48,8 @@ class Training(Checked):
             "cosine": rise to `learning_rate` in the first twentieth of all steps, then fall to
             `minimum_rate` along half a cosine.
         stop_patience: training ends when validation has not improved for so many epochs.
-        calibrate: scale initial logits to standard deviation 1, or to that of the labels if these
-            are numbers (B-cos models).
+        calibrate: scale initial logits to standard deviation 1, or to the root mean square of the
+            labels if these are numbers (B-cos models).
         evidence_cost: weight of the sparsity penalty on the contributions of a B-cos model
             (`training.loss.evidence`).
     """

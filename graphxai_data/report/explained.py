@@ -25,6 +25,7 @@ from graphxai_data.explain.files import ScoreFile
 from graphxai_data.explain.variants import (
     VARIANTS,
     Variant,
+    check_contrast,
     select_variants,
     variants_for,
 )
@@ -182,6 +183,7 @@ class _Page:
         """Raise an `InputError` for an explainer that was requested and applies to no model."""
         for variant in self.variants:
             if variant.name not in self._used:
+                check_contrast(variant, self.recipe)
                 models = ", ".join(self.result.predicted) or "no model"
                 raise InputError(
                     f"explainer '{variant.name}' is not for '{self.dataset.name}' with {models}: "

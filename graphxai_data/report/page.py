@@ -20,6 +20,7 @@ from graphxai_data.building.cards import (
     rationale_lines,
     rejected_lines,
     rings_rows,
+    weights_class,
 )
 from graphxai_data.building.croissant import CITE_AS, licence
 from graphxai_data.building.statistics_tables import (
@@ -186,6 +187,7 @@ def _tables(
         "has_rationale": overview.schema.has_rationale,
         "has_alternatives": overview.schema.has_alternatives,
         "has_weights": overview.schema.has_weights,
+        "weights_class": weights_class(recipe),
         "reference": reference_verdict(manifest),
         "command": _command(manifest),
         "again": again_words(manifest),

@@ -36,7 +36,9 @@ class Floor:
         jaccard: Jaccard@k; where there are alternatives, against the best of them.
         auroc: strict, as in the paper; `auroc_average` counts ties half.
         what: what the rule does.
-        labels: it knows the labels of training graphs, and of the graph that it scores.
+        labels: it knows the labels of training graphs, and the class that is explained: that of the
+            graph that it scores, or class 1 for weights of two classes. Labels that are numbers
+            make two classes, above the median of training labels (class 1) or not.
         definition: it repeats how the dataset defines its rationale.
         pair_mean: for pairs, the mean of Jaccard@k on A and on B; None for rules that know labels
             if these say which cause counts: they rank the graphs of the other half differently.
@@ -66,8 +68,8 @@ class Floors:
     Attributes:
         rows: the floors by the name of their rule.
         split: whose graphs were scored: "test", or another one where there are no test graphs.
-        best: the rule with the highest Jaccard@k that is not the definition itself; empty if there
-            are no rows, since no graph of a small build can be ranked.
+        best: the rule with the highest value of what `by` names, except for the definition itself;
+            empty if there are no rows, since no graph of a small build can be ranked.
         best_without_labels: the best of those that know no labels.
         by: what decides which is best: "jaccard"; "spearman" where nodes have weights; "pair_mean"
             where the rationale is both causes of a pair, of which a model goes by one.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,11 @@ from click.testing import Result
 
 from graphxai_data import GraphXAIDataset, ShardReader, verify
 from graphxai_data.building.finish import _drawn
+from graphxai_data.building.statistics_tables import statistics_rows
+from graphxai_data.cli.info import _facts
 from graphxai_data.manifest import Manifest
+from graphxai_data.recipe import Recipe
+from tests.conftest import SharedBuilds
 from tests.generators.toy_forms import RedPairs, Sums, built
 
 Cli = Callable[..., Result]
@@ -50,7 +55,8 @@ def test_a_card_counts_null_rationales_and_alternatives(folders: tuple[Path, Pat
     mean = counts[counts > 0].mean()
     assert f"| alternatives per graph with a rationale, mean | {mean:.2f} |" in card
     sizes = np.array([int(graph.node_mask.sum()) for graph in graphs])
-    assert f"| nodes in the rationale, mean | {sizes[sizes > 0].mean():.2f} |" in card
+    row = "| nodes in the rationale, mean over graphs that have one |"
+    assert f"{row} {sizes[sizes > 0].mean():.2f} |" in card
     assert "nothing in the graph makes its label" in card
     assert "null in some graphs, alternatives" in (folders[0] / "croissant.json").read_text()
 
@@ -92,12 +98,33 @@ def test_info_shows_each_rationale_of_a_graph(folders: tuple[Path, Path], cli: C
 def test_info_shows_weights_and_the_number(folders: tuple[Path, Path], cli: Cli) -> None:
     graph = GraphXAIDataset.from_folder(folders[1])[5]
     text = cli("info", folders[1], "--graph", 5).output
-    assert f"label     {graph.y.item()}" in text
+    label = float(text.partition("label ")[2].split()[0])
+    assert np.float32(label) == graph.y.item()
     weights = enumerate(graph.node_weight.tolist())
     assert f"weights   {', '.join(f'{i}: {w:+.3g}' for i, w in weights if w)}" in text
     facts = json.loads(cli("info", folders[1], "--graph", 5, "--json").output)
-    assert (facts["class"], facts["label"]) == (None, graph.y.item())
+    assert (facts["class"], facts["label"]) == (None, label)
     assert facts["node_weight"] == graph.node_weight.tolist()
+
+
+def test_a_label_has_only_the_digits_that_it_needs_as_float32(
+    folders: tuple[Path, Path], cli: Cli
+) -> None:
+    graphs = GraphXAIDataset.from_folder(folders[1])
+    record = next(iter(ShardReader(folders[1] / "shard-00000.h5")))
+    label = float(np.float32(2.1717))
+    assert str(label) == "2.1717000007629395"
+    facts = _facts(replace(record, y=label), graphs.manifest.load_recipe())
+    assert str(facts["label"]) == "2.1717"
+
+
+def test_the_tolerance_is_the_one_that_is_applied_to_so_many_graphs(builds: SharedBuilds) -> None:
+    manifest = Manifest.load(builds.folder("ba2motif", 500))
+    rows = {row[0]: row for row in statistics_rows(manifest)}
+    tolerance = Recipe.load("ba2motif").expected["nodes_mean"].tolerance
+    assert rows["nodes per graph, mean"][3] == f"± {tolerance * 2**0.5:.3g}"  # half of 1000
+    card = (builds.folder("ba2motif", 500) / "README.md").read_text()
+    assert f"| ± {tolerance * 2**0.5:.3g} |" in card
 
 
 def test_pictures_show_one_graph_per_class_with_a_rationale_if_any_has(

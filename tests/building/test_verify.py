@@ -136,6 +136,11 @@ def test_a_manifest_of_another_seed_is_noticed(small_build: Path) -> None:
     ("change", "problem"),
     [
         ({"schema_version": 7}, "schema version 7, expected 2; build the dataset again"),
+        ({"schema_version": True}, "schema version True, expected 2; build the dataset again"),
+        (
+            {"schema_version": 1},
+            "made by an older version of graphxai-data (schema version 1, expected 2): remove",
+        ),
         ({"content_sha256": "0" * 64}, "content_sha256 in manifest.json is not that of the shards"),
         ({"statistics": {}}, "missing key 'statistics.nodes_mean'"),
         ({"recipe_sha256": "0"}, "its recipe_sha256 or dataset is not that of its recipe"),
@@ -372,9 +377,9 @@ def test_verify_changes_no_file(small_build: Path) -> None:
 
 def test_a_shard_with_an_older_schema_is_named(small_build: Path) -> None:
     with h5py.File(small_build / "shard-00000.h5", "a") as f:
-        f.attrs["schema_version"] = 0
+        f.attrs["schema_version"] = 1
     manifest = json.loads((small_build / "manifest.json").read_text())
     for entry in manifest["shards"][:1]:
         entry["file_sha256"] = file_sha256(small_build / entry["name"])
     edit_manifest(small_build, shards=manifest["shards"])
-    assert "schema version 0, expected 2" in verify(small_build)[0]
+    assert f"(schema version 1, expected 2): remove {small_build} or" in verify(small_build)[0]

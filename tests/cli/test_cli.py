@@ -105,7 +105,7 @@ def test_progress_goes_to_stderr_and_results_to_stdout(tmp_path: Path) -> None:
     ("arguments", "fragments"),
     [
         (["ba3motif"], ["unknown dataset 'ba3motif'; did you mean 'ba2motif'?"]),
-        (["nothing-like-it"], ["unknown dataset", "known: ba2motif"]),
+        (["nothing-like-it"], ["unknown dataset", "known: alkane-carbonyl, amide, ba2motif"]),
         (["none.toml"], ["none.toml: no such recipe file"]),
         (["[/x].toml"], ["[/x].toml: no such recipe file"]),
         (["ba2motif", "--engine", "tcp://127.0.0.1:abc"], ["unknown engine"]),

@@ -1,7 +1,7 @@
 import pytest
 
 from graphxai_data.cli import console
-from graphxai_data.cli.console import parse_seeds, progress_bar
+from graphxai_data.cli.console import parse_seeds, progress_bar, seeds_text
 from graphxai_data.errors import InputError
 
 
@@ -32,6 +32,11 @@ def test_without_a_terminal_and_line_seconds_nothing_is_printed(
     with progress_bar("Counting", "steps") as progress:
         progress(1, 2, "counting")
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_table_of_one_seed_shows_no_means() -> None:
+    assert seeds_text("3") == seeds_text("3,3") == "seed 3"
+    assert seeds_text("0-4") == "mean ± standard deviation over seeds 0-4"
 
 
 def test_seeds_are_numbers_ranges_and_lists() -> None:

@@ -235,6 +235,32 @@ def test_an_alternative_without_nodes_is_gone(place: Build) -> None:
     assert part.to_explanation().alternatives.tolist() == [[True, True, False]]
 
 
+def _without_the_first_two_nodes(data: GraphXAIData) -> GraphXAIData:
+    return data.subgraph(torch.tensor([2, 3, 4]))
+
+
+def test_a_rationale_without_nodes_is_unknown_instead_of_null(place: Build) -> None:
+    dataset = GraphXAIDataset(place, "any", transform=_without_the_first_two_nodes)
+    assert dataset[0].alternatives.shape == (0, 3)  # it was null before
+    assert dataset[2].alternatives.tolist() == [[True, True, False]]
+    for key in (*TRUTH, "alternatives"):
+        with pytest.raises(InputError, match="none any more: .*no node of its rationale is left"):
+            getattr(dataset[1], key)
+
+
+def test_weights_without_a_cause_left_are_unknown_too() -> None:
+    schema = Schema(Feature(1, "dense"), None, 1, has_weights=True, label="number")
+    x = np.arange(5.0)[:, None]
+    weights = ([1.0, 0, 0, 0, 0], [1.0, 0, -0.5, 0, 0])
+    records = [GraphRecord.from_edges(x, EDGES, 1.0, node_weight=w) for w in weights]
+    with stored(schema, records) as place:
+        lost, kept = GraphXAIDataset(place, "any", transform=_without_the_first_two_nodes)
+        assert kept.node_weight.tolist() == [-0.5, 0, 0]
+        assert kept.y.tolist() == [1.0]  # labels stay as they are, so weights miss a part of it
+        with pytest.raises(InputError, match="no node of its rationale is left"):
+            _ = lost.node_weight
+
+
 @pytest.mark.parametrize("i", range(3))
 def test_a_part_of_an_explanation_keeps_its_rationale(place: Build, i: int) -> None:
     truth = GraphXAIDataset(place, "any")[i]

@@ -200,6 +200,9 @@ def test_the_command_line_compares(
     quick = ["--explainer", "bcos", "--explainer", "random"]
     result = cli(*common, *quick, "--save-scores", tmp_path / "scores")
     assert result.exit_code == 0, result.output
+    heading = result.stdout.splitlines()[0]
+    assert heading == "ba2motif, test graphs; mean ± standard deviation over seeds 0-1"
+    assert "ms/graph" not in result.stdout
     line = next(line for line in result.stdout.splitlines() if " bcos " in line)
     assert "0.84" in line
     assert "±" in line

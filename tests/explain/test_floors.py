@@ -32,9 +32,8 @@ def test_floors_are_the_measured_rules_and_all_has_the_strongest() -> None:
     recipe = Recipe.load("dihalo")
     names = [v.name for v in select_variants(["floors"], recipe, measured)]
     assert names == ["degree", "like-pair", "two-core"]
-    own = {"halogen-closeness", "aryl-halogens", "like-pair", "di-halo-ring"}
     names = [v.name for v in select_variants(["all"], recipe, measured)]
-    assert set(names) == {v.name for v in VARIANTS} | own | {"two-core"}
+    assert set(names) == {v.name for v in VARIANTS} | {"like-pair", "two-core"}
     assert len({v.name for v in (*VARIANTS, *FLOORS)}) == len(VARIANTS) + len(FLOORS)
     assert {v.name for v in FLOORS if v.knows_labels} == {
         v.name for v in FLOORS if v.name.startswith("wl-log-odds")

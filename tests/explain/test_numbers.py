@@ -1,6 +1,7 @@
 """Explanations of models for numbers: one output per graph."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch_geometric.explain import CaptumExplainer, DummyExplainer, Explainer, 
 from graphxai_data import GraphXAIDataset, evaluate, explain
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.comparison import compare
 from graphxai_data.explain import BcosExplainer, Explanation, Inputs
 from graphxai_data.explain.gnn_explainer import Masks, gnn_explainer
 from graphxai_data.explain.variants import VARIANTS, variants_for
@@ -121,6 +123,20 @@ def test_contrasts_are_not_offered_for_numbers(numbers: GraphXAIDataset) -> None
         of_classes = {variant.name for variant in variants_for(model, Recipe.load("ba2motif"))}
         contrasts = {v.name for v in VARIANTS if v.options.get("row") == "contrast"}
         assert of_classes - offered == of_classes & contrasts != set()
+
+
+@pytest.mark.parametrize("name", ["bcos", "integrated-gradients"])
+def test_a_contrast_of_numbers_says_why_and_what_to_use(
+    name: str, numbers: GraphXAIDataset, tmp_path: Path
+) -> None:
+    message = (
+        f"explainer '{name}-contrast': contrasts compare classes, and the labels of "
+        f"'{numbers.name}' are numbers; use '{name}'"
+    )
+    with pytest.raises(InputError, match=re.escape(message)):
+        compare(numbers, None, [f"{name}-contrast"], (0,), tmp_path)
+    with pytest.raises(InputError, match=re.escape(message)):
+        evaluate(numbers, [f"{name}-contrast"], one_output())
 
 
 @pytest.mark.parametrize("model", ["bcos-gine", "gine", "gsat"])

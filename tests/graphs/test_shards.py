@@ -1,4 +1,5 @@
 import hashlib
+import re
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -218,8 +219,15 @@ def test_a_shard_of_another_schema_version_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.h5"
     _write(path, SIMPLE, [_path_graph(3)])
     with h5py.File(path, "a") as f:
+        f.attrs["schema_version"] = 3
+    _expect_damaged(path, "s.h5: schema version 3, expected 2; build the dataset again")
+    with h5py.File(path, "a") as f:
         f.attrs["schema_version"] = 1
-    _expect_damaged(path, "schema version 1, expected 2")
+    _expect_damaged(
+        path,
+        r"made by an older version of graphxai-data \(schema version 1, expected 2\): "
+        f"remove {re.escape(str(path.parent))} or choose another --root",
+    )
 
 
 @given(st.data())

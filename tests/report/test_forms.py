@@ -5,15 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import escape
 
 from graphxai_data import GraphXAIDataset
 from graphxai_data.datasets.records import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.progress import no_progress
+from graphxai_data.recipe import Recipe
 from graphxai_data.report import page as page_module
 from graphxai_data.report.explained import Explained, _Page
 from graphxai_data.report.packed import sample_graphs
 from graphxai_data.report.page import write_report
+from tests.conftest import SharedBuilds
 from tests.generators.toy_forms import built
 from tests.report.reading import Page
 
@@ -61,6 +64,19 @@ def test_numbers_and_weights_are_in_a_page(forms: dict[str, tuple[Graphs, Page]]
     assert "Positive weights are red" in page.text
     assert '<select id="class">' not in page.text
     assert '<select id="class">' in forms["pairs"][1].text
+
+
+def test_weights_of_two_classes_say_which_one_they_speak_for(
+    builds: SharedBuilds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_module, "explained", lambda *_: Explained())
+    folder = builds.folder("crippen-binary", 500)
+    name = Recipe.load("crippen-binary").class_names[1]
+    page = Page(write_report(folder, out=tmp_path / "page.html"))
+    expected = f"negative ones blue: they speak for class 1 ({escape(name)}), or against it."
+    assert expected in page.text
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"positive for nodes that speak for class 1 ({name}), negative for those" in card
 
 
 def test_a_sample_of_numbers_has_low_and_high_ones_of_every_split(
