@@ -108,6 +108,8 @@ class _Reader:
         last: int | None = None
         while self._at < len(self._text):
             letter = self._text[self._at]
+            if self._text.startswith("()", self._at):
+                raise ValueError("a branch is empty; remove '()'")
             if letter == "(" and last is not None:
                 branches.append(last)
                 self._at += 1

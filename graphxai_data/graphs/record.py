@@ -181,15 +181,12 @@ def _truth(
     if weight is not None and weight.shape != (nodes,):
         raise InputError(f"node_weight: expected [{nodes}] numbers, got {list(weight.shape)}")
     mask = None if node_mask is None else _mask(node_mask, nodes)
-    if mask is None and bits is not None:
-        mask = bits != 0
-    if mask is None and weight is not None:
-        mask = weight > 0
-    if bits is not None and mask is not None and not np.array_equal(mask, bits != 0):
-        raise InputError("node_mask: not the union of the alternatives; leave it out")
-    is_signed = bits is None and weight is not None and mask is not None
-    if is_signed and not np.array_equal(mask, weight > 0):
-        raise InputError("node_mask: not the nodes with a positive node_weight; leave it out")
+    implied, source = (None, "") if weight is None else (weight > 0, "nodes with a positive weight")
+    if bits is not None:
+        implied, source = bits != 0, "union of the alternatives"
+    if mask is not None and implied is not None and not np.array_equal(mask, implied):
+        raise InputError(f"node_mask: not the {source}; leave it out")
+    mask = implied if mask is None else mask
     marks = mask if bits is None else bits
     inside = None if marks is None else edges_inside(marks, edge_index[0], edge_index[1])
     return {

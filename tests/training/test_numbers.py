@@ -29,7 +29,7 @@ from tests.generators.toy_numbers import RECIPE, WEIGHTS
 
 QUICK = {"epochs": 3, "batch_size": 32, "hidden": 8}
 LEARNED = {
-    "epochs": 25,
+    "epochs": 30,
     "batch_size": 16,
     "hidden": 32,
     "schedule": "cosine",
