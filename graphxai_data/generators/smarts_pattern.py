@@ -265,9 +265,9 @@ def _bond_test(text: str) -> BondTest:
 
 
 def _bond_term_test(text: str) -> BondTest:
-    parts = re.findall(r"(!*)([-=#:~@])", text)
-    if not parts or sum(len(marks) + 1 for marks, _ in parts) != len(text.replace("&", "")):
+    if not re.fullmatch(r"!*[-=#:~@](&?!*[-=#:~@])*", text):
         raise ValueError(f"bond '{text}' is not known here")
+    parts = re.findall(r"(!*)([-=#:~@])", text)
     tests = [_plain_bond(symbol, len(marks) % 2 == 1) for marks, symbol in parts]
     return lambda facts, a, b: all(test(facts, a, b) for test in tests)
 
