@@ -145,7 +145,8 @@ class _Reader:
             self._open[number] = atom, bond
             return
         begin, earlier = self._open.pop(number)
-        if begin == atom or (bond and earlier and bond != earlier):
+        bonded = any({begin, atom} == {known.begin, known.end} for known in self._bonds)
+        if begin == atom or bonded or (bond and earlier and bond != earlier):
             raise ValueError(f"ring closure {number} contradicts itself; correct it")
         self._bonds.append(Bond(begin, atom, _bond_test(bond or earlier)))
 

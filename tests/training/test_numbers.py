@@ -29,7 +29,7 @@ from tests.generators.toy_numbers import RECIPE, WEIGHTS
 
 QUICK = {"epochs": 3, "batch_size": 32, "hidden": 8}
 LEARNED = {
-    "epochs": 30,
+    "epochs": 25,
     "batch_size": 16,
     "hidden": 32,
     "schedule": "cosine",
@@ -49,7 +49,9 @@ def test_the_toy_is_proven_and_its_labels_are_float32(numbers: GraphXAIDataset) 
 
 @pytest.mark.parametrize("model", ["gine", "gsat", "bcos-gin", "bcos-gine"])
 def test_a_sum_over_nodes_is_learned(model: str, numbers: GraphXAIDataset, tmp_path: Path) -> None:
-    trained, card = train(numbers, model, out=tmp_path, changes=LEARNED)
+    # A sum over nodes needs an ε of the order of the degrees, which are higher here than in molecules.
+    changes = LEARNED | ({"eps": 3.0} if model.startswith("bcos") else {})
+    trained, card = train(numbers, model, out=tmp_path, changes=changes)
     assert card.scores["test"].keys() == {"loss", "mae", "rmse", "r2"}
     assert card.scores["test"]["r2"] > 0.9
     assert (card.shape.classes, card.shape.label, card.training.loss) == (1, "number", "mse")
