@@ -49,7 +49,7 @@ def test_the_toy_is_proven_and_its_labels_are_float32(numbers: GraphXAIDataset) 
 
 @pytest.mark.parametrize("model", ["gine", "gsat", "bcos-gin", "bcos-gine"])
 def test_a_sum_over_nodes_is_learned(model: str, numbers: GraphXAIDataset, tmp_path: Path) -> None:
-    # A sum over nodes needs an ε of the order of the degrees, which are higher here than in molecules.
+    # The default ε is that of molecules.
     changes = LEARNED | ({"eps": 3.0} if model.startswith("bcos") else {})
     trained, card = train(numbers, model, out=tmp_path, changes=changes)
     assert card.scores["test"].keys() == {"loss", "mae", "rmse", "r2"}
