@@ -188,7 +188,9 @@ def variant_scores(
     device = device_of_model(model)
     explanations: list[Explanation] = []
     for i, batch in enumerate(BatchLoader(part, batch_size)):
-        explanation = explain(model, batch.to(device), target, first.method, **options)
+        explanation = explain(
+            model, batch.to(device), target=target, method=first.method, **options
+        )
         explanations.append(replace(explanation, data=None))  # data would keep the batch in memory
         progress(min((i + 1) * batch_size, len(part)), len(part), first.name)
     nodes = torch.cat([e.node_scores for e in explanations]).cpu()
