@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,13 +13,25 @@ from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.files.shipped import shipped
 from graphxai_data.training.checkpoint import read_card
 from graphxai_data.training.scores import predictive_scores
-from tests.conftest import SharedBuilds, with_reference_build
+from tests.conftest import SharedBuilds, reference_names, with_reference_build
 from tools.model_card import model_card
 
 NAMES = sorted(path.parent.name for path in shipped("models").glob("*/model.toml"))
 # A model needs the full build that it was trained on.
 QUICK = ("ba2motif", "dihalo")
-WITH_BUILDS = [name if name.endswith(QUICK) else with_reference_build(name) for name in NAMES]
+
+
+def _with_its_build(name: str) -> Any:
+    """Return a parameter of a test that needs the dataset of a model."""
+    dataset = read_card(shipped("models") / name).data.dataset
+    if dataset in QUICK:
+        return name
+    if dataset in reference_names():
+        return with_reference_build(name)
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
+WITH_BUILDS = [_with_its_build(name) for name in NAMES]
 
 
 def test_b_cos_and_relu_are_there_for_every_explainability_dataset() -> None:
