@@ -1,7 +1,7 @@
-"""Class and number of alternatives of a molecule for each recipe of smarts, counted without SMARTS.
+"""Class and number of alternatives of a molecule for each recipe of smarts, counted otherwise.
 
-Atoms, bonds and rings are looked at one by one; for some groups, RDKit's own table of fragments has
-the number.
+Atoms, bonds and rings are looked at one by one, without SMARTS; for esters and some rings, RDKit's
+own table of fragments, which are SMARTS of RDKit's authors, has the number.
 """
 
 from collections.abc import Callable, Iterable, Iterator
