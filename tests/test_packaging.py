@@ -171,6 +171,8 @@ def test_the_readmes_floors_are_what_was_measured(reference_root: Path) -> None:
     rows = re.findall(rf"^\| `([\w-]+)` \| {cell} \| {cell} \|$", readme, re.M)
     assert len(rows) >= 10
     for name, *cells in rows:
+        if name not in reference_names():
+            continue  # `.ci/run` does not build it in full
         floors = Floors.load(reference_root / name / "seed-0")
         assert floors is not None
         blind, knowing = cells[0], cells[3]
