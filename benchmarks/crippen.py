@@ -24,7 +24,7 @@ def main() -> None:
     sources = find_sources(recipe)
 
     def select() -> Plan:
-        pool_molecules._selected.cache_clear()
+        pool_molecules.selected.cache_clear()
         plan = make_plan(recipe, 0, recipe.params.graphs, sources)
         return read_sources(plan, recipe, sources, 0)[0]
 
