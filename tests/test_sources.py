@@ -255,6 +255,22 @@ def test_the_script_that_made_the_pool_selects_as_documented() -> None:
     assert all(map(script.usable, pool))
 
 
+def test_the_script_that_made_the_second_pool_selects_as_documented() -> None:
+    path = shipped("data") / "sources" / "make_moses_100k.py"
+    spec = importlib.util.spec_from_file_location("make_second_pool", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    good = ["C" * 14 + halogen for halogen in ("F", "Cl", "Br")] + ["C" * n for n in range(15, 30)]
+    lines = [*good, *good, "C" * 14, "C" * 13 + "Cl"]
+    assert set(script.select(lines, 1000)) == set(good)
+    few = script.select(lines, 5)
+    by_hash = sorted(good, key=lambda s: hashlib.sha256(b"rules " + s.encode()).digest())
+    assert few == sorted(by_hash[:5])
+    pool = gzip.decompress((path.parent / "moses-100k.smi.gz").read_bytes()).decode().split()
+    assert len(pool) == len(set(pool)) == script.MOLECULES
+    assert all(map(script.is_large_enough, pool))
+
+
 def test_an_archive_is_known_by_the_files_in_it(
     mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

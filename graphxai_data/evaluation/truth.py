@@ -13,7 +13,7 @@ from graphxai_data.evaluation.parts import Part
 from graphxai_data.explain.functions import without_answers
 from graphxai_data.graphs.columns import pointers
 from graphxai_data.metrics import Bools, Floats, Ints
-from graphxai_data.scoring import Rationales
+from graphxai_data.rings.scoring import Rationales
 
 # Fields of graphs whose rationales have alternatives or signed weights.
 FORMS = ("alternative_bits", "node_weight")

@@ -20,7 +20,7 @@ from graphxai_data.manifest import FLOORS_NAME, Manifest
 from graphxai_data.metrics import Floats, Ints, jaccard_per_graph
 from graphxai_data.rings.known import KnownGraphs, read_split
 from graphxai_data.rings.scored_rules import ScoredRule, scored_rules
-from graphxai_data.scoring import mean
+from graphxai_data.rings.scoring import mean
 
 _CONSTANT = "the same for all nodes of every graph"
 _NOTHING_TO_RANK = "no graph has nodes inside and outside its rationale; build more graphs"

@@ -14,7 +14,7 @@ from graphxai_data.graphs.shards import ShardReader
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.metrics import Floats
-from graphxai_data.scoring import Rationales
+from graphxai_data.rings.scoring import Rationales
 
 # Limits of graphs per split, and of their nodes and edges together: enough for three digits, and
 # memory stays flat.

@@ -18,7 +18,7 @@ from graphxai_data.evaluation import tables
 from graphxai_data.evaluation.comparison import Comparison, compare
 from graphxai_data.explain.files import ScoreFile
 from graphxai_data.generators import PLUGINS
-from graphxai_data.rationale_metrics import best_jaccard_at_k
+from graphxai_data.rings.rationale_metrics import best_jaccard_at_k
 from tests.generators.toy_rationales import (
     WEIGHTS,
     ToyRationales,

@@ -22,8 +22,8 @@ from graphxai_data.graphs.rationale import bits_of
 from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
-from graphxai_data.rationale_metrics import best_jaccard_at_k
 from graphxai_data.recipe import Recipe, shipped_names
+from graphxai_data.rings.rationale_metrics import best_jaccard_at_k
 from graphxai_data.sources import find_sources
 from tests.generators.smarts_counts import COUNTS
 

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import root_mean_squared_error
 
-from graphxai_data import jaccard_at_k, node_auroc, rationale_metrics
+from graphxai_data import jaccard_at_k, node_auroc
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.rationale import alternatives_of
 from graphxai_data.metrics import precision_at_k
-from graphxai_data.rationale_metrics import (
+from graphxai_data.rings import rationale_metrics
+from graphxai_data.rings.rationale_metrics import (
     best_auroc,
     best_auroc_per_graph,
     best_jaccard_at_k,

@@ -24,7 +24,7 @@ from graphxai_data.metrics import (
     precision_per_graph,
     top_rows,
 )
-from graphxai_data.rationale_metrics import (
+from graphxai_data.rings.rationale_metrics import (
     Sides,
     best_auroc_per_graph,
     best_jaccard_per_graph,

@@ -13,8 +13,8 @@ from sklearn.metrics import roc_auc_score
 from graphxai_data import jaccard_at_k, node_auroc
 from graphxai_data.errors import InputError
 from graphxai_data.graphs.rationale import alternatives_of
-from graphxai_data.rationale_metrics import best_auroc, best_jaccard_at_k
-from graphxai_data.scoring import Rationales
+from graphxai_data.rings.rationale_metrics import best_auroc, best_jaccard_at_k
+from graphxai_data.rings.scoring import Rationales
 
 Array = npt.NDArray[Any]
 
