@@ -42,7 +42,7 @@ class Variant:
     generators: tuple[str, ...] = ()  # of the datasets it makes sense for; all if empty
     origin: Origin | None = None  # of a plug-in; None if it is ours
     is_floor: bool = False  # a rule of `rings.floors`, scored for all graphs at once
-    knows_labels: bool = False  # of training graphs, and the class that is explained
+    knows_labels: bool = False  # it knows training labels and the explained class
 
     def options_for(self, recipe: Recipe | None, seed: int = 0) -> dict[str, Any]:
         """Return the options for `explain`, with those that depend on dataset and seed.

@@ -24,7 +24,7 @@ from graphxai_data.graphs.invariants import Findings
 from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.schema import Feature, Schema
 
-MAX_HYDROGENS = 4  # of one atom
+MAX_HYDROGENS = 4  # per atom
 _CHARGED = Chem.MolFromSmarts("[!+0]")
 _MANY_HYDROGENS = Chem.MolFromSmarts("[!H0;!H1;!H2;!H3;!H4]")
 

@@ -71,7 +71,7 @@ class PoolMoleculeGenerator(Generator):
 
     sources: ClassVar = {"molecules": ()}
     shuffle_nodes: ClassVar = False  # `generate` does it
-    class_keys: ClassVar = "params"  # of the recipe, which decide on classes; for errors
+    class_keys: ClassVar = "params"  # what errors name: the keys that decide classes
 
     params: PoolParams
 

@@ -33,7 +33,7 @@ class Judgement(NamedTuple):
 
     label: int  # class; 0 where labels are numbers
     truth: Any  # its ground truth, as the dataset's workers want it
-    stratum: int = 0  # of its class
+    stratum: int = 0  # number of the stratum within the class
 
 
 class Selection(NamedTuple):

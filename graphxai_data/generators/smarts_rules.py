@@ -67,8 +67,8 @@ def heteroatoms(
     graphs: Graphs, atoms: Sequence[str], among: frozenset[str] | None = None
 ) -> Scores:
     """Return [N] one for atoms other than carbon, of these elements or of all, else zero."""
-    wanted = [a != "C" and (among is None or a in among) for a in atoms]
-    return np.array(wanted, np.float64)[graphs.x.astype(np.int64)]
+    is_marked = [a != "C" and (among is None or a in among) for a in atoms]
+    return np.array(is_marked, np.float64)[graphs.x.astype(np.int64)]
 
 
 def aromatic_atoms(graphs: Graphs) -> Scores:

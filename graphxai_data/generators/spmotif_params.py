@@ -29,7 +29,7 @@ class SPMotifParams(BaseParams):
     motifs: Annotated[tuple[str, ...], Names(tuple(BRIDGED), CLASSES, CLASSES)]
     bias: Annotated[float, Between(0, 1)]  # probability of the own base
     biased_splits: Annotated[tuple[str, ...], Names(SPLIT_NAMES, 0, 3)]  # others: 1/3 per base
-    large_share: Annotated[float, Between(0, 1)]  # of test graphs; no others are large
+    large_share: Annotated[float, Between(0, 1)]  # share of test graphs that are large
     tree_heights: tuple[int, ...]
     ladder_rungs: tuple[int, ...]
     wheel_nodes: tuple[int, ...]

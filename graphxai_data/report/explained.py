@@ -52,7 +52,7 @@ class Shown:
     model: str | None  # a key of `Explained.predicted`
     unexplained: str  # why other graphs have no scores
     scores: dict[int, Floats]
-    jaccard: dict[int, float]  # of graphs with a rationale, with that of the best alternative
+    jaccard: dict[int, float]  # by graph with a rationale: that of the best alternative
 
 
 @dataclass

@@ -34,7 +34,7 @@ class Sample:
     label: Ints
     group: Ints
     node_level: bool = False  # nodes have classes, not graphs: `label` means nothing
-    median: float | None = None  # of labels that are numbers
+    median: float | None = None  # the median label, where labels are numbers
 
     def __len__(self) -> int:
         return len(self.label)
