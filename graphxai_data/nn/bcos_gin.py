@@ -4,7 +4,8 @@ Paper, section "B-cos graph neural networks": sums over neighbours and over grap
 network with B-cos layers as updates and readout is dynamically linear as a whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar, cast
 
@@ -34,8 +35,11 @@ class BcosGIN(GraphNetwork):
     def __init__(self, *size: int, **options: Any) -> None:
         super().__init__(*size, **options)
         config = self.config
+        self.concatenates = config.combine == "cat"
+        inputs = 2 if self.concatenates else 1
         self.updates = nn.ModuleList(
-            bcos_layers([a] + [b] * config.update_layers, config) for a, b in pairwise(self.widths)
+            bcos_layers([inputs * a] + [b] * config.update_layers, config)
+            for a, b in pairwise(self.widths)
         )
         self.readout = bcos_layers([config.hidden] * config.readout_layers, config)
         self.readout.append(BcosLinear(config.hidden, config.classes, config.b, config.max_out))
@@ -61,11 +65,15 @@ class BcosGIN(GraphNetwork):
     ) -> None:
         """Set the logit scale so that the logits of these graphs have standard deviation 1.
 
-        The logits of a new B-cos network are almost 0 (3e-10 for B = 3), and it would not learn.
-        Where labels are `numbers` [g], the outputs get their root mean square instead, both without
-        the bias: layers have weights of length 1, so that the size of outputs is hard to learn.
+        Gains, if there are any, are set before, so that the outputs of layers have root mean
+        square 1. The logits of a new B-cos network are almost 0 (3e-10 for B = 3), and it would not
+        learn. Where labels are `numbers` [g], the outputs get their root mean square instead, both
+        without the bias: layers have weights of length 1, so that the size of outputs is hard to
+        learn.
         """
-        evidence = (self(x, edge_index, edge_attr, batch) - self.logit_bias) / self.logit_scale
+        with _calibrated_gains(self):
+            logits = self(x, edge_index, edge_attr, batch)
+        evidence = (logits - self.logit_bias) / self.logit_scale
         scale = 1 / evidence.std()
         if numbers is not None:
             wanted, actual = (
@@ -75,7 +83,8 @@ class BcosGIN(GraphNetwork):
         if not torch.isfinite(scale):
             raise InputError(
                 "initial logits are all alike, so there is nothing to learn from: with this depth "
-                'and b they are too small for a float; use norm="rms", a smaller b or fewer layers'
+                'and b they are too small for a float; use norm="rms", gains, a smaller b or fewer '
+                "layers"
             )
         self.logit_scale.copy_(scale)
 
@@ -105,13 +114,45 @@ class BcosGINE(BcosGIN):
         return edges.message(h_j, cast(Tensor, edge_attr))
 
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
-        """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it."""
+        """Return [n, …] what enters an update: `combine` of own states and sums of messages."""
         if not self.additive:
             return self.sum_messages(layer, h, edges)
         # Σ_j (h_j + W e_ji) = Σ_j h_j + W Σ_j e_ji: edges are summed while narrow.
         features = edges.sum_at_targets(edges.weigh(cast(Tensor, edges.attr)))
-        states: Tensor = super().aggregate(layer, h, edges) + self.edges[layer](features)
-        return states
+        messages: Tensor = self.edges[layer](features)
+        if self.concatenates:
+            return self.combine(layer, h, edges.sum_with_neighbours(h, 0.0) + messages)
+        return super().aggregate(layer, h, edges) + messages
+
+
+class Gain(nn.Module):
+    """Multiply by a constant that training does not change: 1 unless `calibrate` sets it."""
+
+    gain: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("gain", torch.tensor(1.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return [n, width] for an input [n, width]."""
+        return self.gain * x
+
+
+@contextmanager
+def _calibrated_gains(model: nn.Module) -> Iterator[None]:
+    """Let every gain of a model make the root mean square of what it is given next 1."""
+
+    def calibrate(gain: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        cast(Gain, gain).gain.copy_(inputs[0].square().mean().rsqrt())
+
+    gains = [module for module in model.modules() if isinstance(module, Gain)]
+    handles = [gain.register_forward_pre_hook(calibrate) for gain in gains]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 class _Additive(nn.Linear):
@@ -144,4 +185,6 @@ def bcos_layers(widths: Sequence[int], config: BcosGINConfig) -> nn.Sequential:
         layers.append(BcosLinear(in_width, out_width, config.b, config.max_out))
         if config.norm == "rms":
             layers.append(RMSNorm(out_width))
+        if config.gains:
+            layers.append(Gain())
     return layers

@@ -79,6 +79,11 @@ class BcosGINConfig(GINConfig):
             degrees matter, 1 + ε should be of their order.
         logit_bias: fixed. A negative one is a threshold that the evidence for a class has to pass.
             In a number it is the part that no input accounts for.
+        combine: what enters an update: the "sum" of a node's own state and its messages, as in the
+            paper, or "cat", both side by side. With "cat" a degree is an angle, whatever ε is.
+        gains: multiply the output of every B-cos layer but the last by a constant that `calibrate`
+            sets, so that its root mean square is 1 on the first batch. Without it, outputs of deep
+            models with a high B are too small for a float.
     """
 
     norm: Literal["rms", "none"] = "none"  # type: ignore[assignment]
@@ -86,6 +91,15 @@ class BcosGINConfig(GINConfig):
     max_out: Annotated[int, Between(1, 1024)] = 1
     eps: Annotated[float, Between(0)] = 0.0
     logit_bias: Annotated[float, Between(-math.inf)] = 0.0
+    combine: Literal["sum", "cat"] = "sum"
+    gains: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gains and self.norm != "none":
+            raise InputError(
+                f'gains: expected false with norm="{self.norm}", which scales every layer; got true'
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,10 +28,10 @@ class Network(Protocol):
         """Return [m, …] the messages of edges, for the states [m, …] of their sources."""
 
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
-        """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it."""
+        """Return [n, …] what enters an update: own states and sums of messages, combined."""
 
-    def own_weight(self, layer: int) -> Tensor | float:
-        """Return 1 + ε, the factor of a node's own state."""
+    def combine(self, layer: int, h: Tensor, messages: Tensor) -> Tensor:
+        """Return [n, …] own states and sums of messages, added or side by side."""
 
 
 class Conv(MessagePassing):
@@ -58,7 +58,7 @@ class Conv(MessagePassing):
     def forward(self, h: Tensor, edges: Edges, network: Network, layer: int) -> Tensor:
         """Return the states [n, hidden] after a layer of the network, for the states before it."""
         if self.makes_messages:
-            total = network.own_weight(layer) * h + self._sum(h, edges, network, layer)
+            total = network.combine(layer, h, self._sum(h, edges, network, layer))
         else:
             total = network.aggregate(layer, h, edges)
         states: Tensor = network.updates[layer](total)

@@ -95,6 +95,7 @@ class GraphNetwork(GraphModel):
     """
 
     conv_class: ClassVar[type[Conv]] = Conv
+    concatenates = False  # whether own state and messages enter an update side by side
     config: GINConfig
     updates: nn.ModuleList
     readout: nn.Module
@@ -140,16 +141,23 @@ class GraphNetwork(GraphModel):
         return h_j
 
     def aggregate(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
-        """Return [n, …] (1 + ε) times a node's own state plus the sum of the messages to it.
+        """Return [n, …] what enters an update: `combine` of own states and sums of messages.
 
         Where messages are not the states of sources, it has to be overridden with `message`.
         """
+        if self.concatenates:
+            return self.combine(layer, h, edges.sum_with_neighbours(h, 0.0))
         return edges.sum_with_neighbours(h, self.own_weight(layer))
 
     def sum_messages(self, layer: int, h: Tensor, edges: Edges) -> Tensor:
         """Return what `aggregate` returns, from the messages of all edges."""
         messages = self.message(layer, edges.at_sources(h), edges.attr)
-        return self.own_weight(layer) * h + edges.sum_at_targets(edges.weigh(messages))
+        return self.combine(layer, h, edges.sum_at_targets(edges.weigh(messages)))
+
+    def combine(self, layer: int, h: Tensor, messages: Tensor) -> Tensor:
+        """Return [n, …] (1 + ε) times own states `h`, plus or next to the sums of messages."""
+        own = self.own_weight(layer) * h
+        return torch.cat([own, messages], dim=1) if self.concatenates else own + messages
 
     def own_weight(self, layer: int) -> Tensor | float:
         """Return 1 + ε, the factor of a node's own state."""
