@@ -196,7 +196,7 @@ def evidence_sets(model: torch.nn.Module, part: GraphXAIDataset) -> Iterator["np
 
 
 def measured(task: Task, root: str, out: Path) -> dict[str, Any]:
-    """Return validation scores and evidence sets; with masks, Jaccard@k and AUROC on test graphs."""
+    """Return validation scores and evidence sets; with masks, also scores of test graphs."""
     torch.set_num_threads(1)
     place = out / f"build-{task.build}" / task.name.replace(" ", "-")
     path = place / f"{task.dataset}-{task.model}-{task.seed}.json"

@@ -15,6 +15,7 @@ from graphxai_data.cli.console import (
     progress_bar,
     training_options,
 )
+from graphxai_data.errors import InputError
 from graphxai_data.progress import Progress
 
 MODEL_NAMES = "bcos-gin, bcos-gine, gin, gine, gsat, deepsets"
@@ -33,6 +34,13 @@ _COLUMNS = (
 @click.command()
 @click.argument("name")
 @click.option("--model", default="bcos-gin", help=f"One of {MODEL_NAMES}.")
+@click.option(
+    "--members",
+    type=int,
+    default=1,
+    help="Train so many models and join them to one ensemble, whose logits and contribution maps "
+    "are means. It is also named by its model, as bcos-gine-x5.",
+)
 @config_option
 @click.option("--seed", "seeds", default="0", help="Seed of the training; 0-4 for five trainings.")
 @training_options
@@ -41,6 +49,7 @@ _COLUMNS = (
 def train(
     name: str,
     model: str,
+    members: int,
     config: str,
     seeds: str,
     data_seed: int,
@@ -62,7 +71,7 @@ def train(
     from graphxai_data.training.train import run_folder
     from graphxai_data.training.train import train as run_train
 
-    numbers, results = parse_seeds(seeds), []
+    model, numbers, results = ensemble_name(model, members), parse_seeds(seeds), []
     dataset = GraphXAIDataset(root, name, data_seed)
     for seed in numbers:
         title = f"{model} on {dataset.name}, seed {seed}"
@@ -79,6 +88,20 @@ def train(
         click.echo(json.dumps([result | extra for result in results], indent=2))
     else:
         _show_trainings(results, known)
+
+
+def ensemble_name(model: str, members: int) -> str:
+    """Return the name of an ensemble of so many models; that of one model is its own."""
+    from graphxai_data.nn.zoo import ModelName
+
+    name = ModelName.parse(model)
+    if members == 1 or members == name.members:
+        return model
+    if name.members > 1:
+        raise InputError(
+            f"--members {members}: model '{model}' has {name.members}; leave one of them out"
+        )
+    return str(ModelName.parse(f"{model}-x{members}"))
 
 
 def _show_trainings(

@@ -19,7 +19,7 @@ import torch
 from graphxai_data import __version__
 from graphxai_data.building import engine as engines
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.errors import InputError, known_name, whole_number
+from graphxai_data.errors import InputError, whole_number
 from graphxai_data.evaluation.evaluate import Row
 from graphxai_data.evaluation.floors import floor_names
 from graphxai_data.evaluation.own_metrics import check_names
@@ -36,7 +36,7 @@ from graphxai_data.explain.variants import (
 )
 from graphxai_data.files.disk import explained_disk_errors
 from graphxai_data.metrics import mean_and_deviation
-from graphxai_data.nn.zoo import MODELS, Settings, make_model
+from graphxai_data.nn.zoo import ModelName, Settings, make_model
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training.checkpoint import Shape
@@ -267,7 +267,7 @@ def plan_rows(
     floor = [v for v in variants_for(None, recipe, rows) if v in selected]
     plan = {}
     for name in names:
-        known_name("model", name, MODELS)
+        ModelName.parse(name)
         shape, label = dataclasses.asdict(Shape.of(dataset)), recipe.schema.label
         settings = Settings.named(name, recipe.generator, configuration, changes, label)
         with torch.device("meta"):  # no weights: only the model's kind is needed

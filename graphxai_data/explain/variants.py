@@ -17,6 +17,7 @@ from graphxai_data.explain.models import takes_edge_masks
 from graphxai_data.files.plugins import Group, Origin
 from graphxai_data.nn.bcos import DynamicLinear
 from graphxai_data.nn.bcos_gin import BcosGINE
+from graphxai_data.nn.ensemble import first_member
 from graphxai_data.nn.gin import DeepSets
 from graphxai_data.nn.gsat import GSAT
 from graphxai_data.recipe import Recipe
@@ -174,7 +175,7 @@ def kind_of(model: nn.Module | None) -> Kind:
     """Return the kind of a model, which decides the explainers that are for it."""
     if model is None:
         return "none"
-    if isinstance(model, GSAT):
+    if isinstance(first_member(model), GSAT):
         return "gsat"
     dynamic = any(isinstance(module, DynamicLinear) for module in model.modules())
     return "bcos" if dynamic else "relu"
@@ -198,10 +199,11 @@ def variants_for(
     ]
     if recipe is not None and recipe.schema.label == "number":  # there are no other logits
         variants = [variant for variant in variants if variant.options.get("row") != "contrast"]
-    if not (isinstance(model, BcosGINE) and model.additive):  # edges contribute nothing
+    member = first_member(model)
+    if not (isinstance(member, BcosGINE) and member.additive):  # edges contribute nothing
         variants = [variant for variant in variants if not variant.options.get("fold_edges")]
     # A model that sees no edges, or that cannot be told to see only some of them.
-    if isinstance(model, DeepSets) or (model is not None and not takes_edge_masks(model)):
+    if isinstance(member, DeepSets) or (model is not None and not takes_edge_masks(model)):
         variants = [variant for variant in variants if variant.method != "gnn-explainer"]
     return variants
 

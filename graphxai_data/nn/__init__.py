@@ -2,6 +2,7 @@
 
 from graphxai_data.nn.bcos import BcosLinear, explanation_mode
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
+from graphxai_data.nn.ensemble import Ensemble
 from graphxai_data.nn.gin import GIN, GINE, DeepSets
 from graphxai_data.nn.gsat import GSAT
 
@@ -13,5 +14,6 @@ __all__ = [
     "BcosGINE",
     "BcosLinear",
     "DeepSets",
+    "Ensemble",
     "explanation_mode",
 ]

@@ -1,17 +1,19 @@
 """The models by name, and the configurations in `zoo.toml` that make and train them."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from torch import nn
 
 from graphxai_data.errors import InputError, known_name, nearest
 from graphxai_data.files.toml import Between, Checked, parse_table
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
+from graphxai_data.nn.ensemble import Ensemble
 from graphxai_data.nn.gin import GIN, GINE, DeepSets, GraphModel
 from graphxai_data.nn.gsat import GSAT
 
@@ -23,12 +25,39 @@ MODELS: dict[str, type[GraphModel]] = {
     "gsat": GSAT,
     "deepsets": DeepSets,
 }
+_ENSEMBLE = re.compile(r"(?P<kind>.+)-x(?P<members>[0-9]+)")
+MOST_MEMBERS = 100
 CONFIGURATIONS = ("default", "paper")
 # Losses, by what the label of a graph or node is.
 LOSSES: dict[str, tuple[str, ...]] = {"class": ("ce", "bce"), "number": ("mse", "mae")}
 # Options that the dataset decides, not a configuration.
 _SHAPE = ("in_features", "edge_features", "classes", "level")
 Count = Annotated[int, Between(1, 10**8)]
+
+
+class ModelName(NamedTuple):
+    """A model's name in `MODELS`, and how many of it make an ensemble; 1 for a single model."""
+
+    kind: str
+    members: int = 1
+
+    @classmethod
+    def parse(cls, name: str) -> "ModelName":
+        """Return the parts of a name such as "bcos-gine", or "bcos-gine-x5" for five of them."""
+        match = _ENSEMBLE.fullmatch(str(name))
+        if match is None or match["kind"] not in MODELS:
+            known_name("model", name, MODELS)
+            return cls(name)
+        kind, members = match["kind"], int(match["members"])
+        if not 2 <= members <= MOST_MEMBERS:
+            single = f"; a single model is '{kind}'" if members < 2 else ""
+            raise InputError(
+                f"model '{name}': expected 2 to {MOST_MEMBERS} members, got {members}{single}"
+            )
+        return cls(kind, members)
+
+    def __str__(self) -> str:
+        return self.kind if self.members == 1 else f"{self.kind}-x{self.members}"
 
 
 @dataclass(frozen=True)
@@ -95,9 +124,10 @@ class Settings:
     ) -> "Settings":
         """Return a configuration for datasets of a generator, with some values changed.
 
-        `label` is that of the dataset's schema, "class" or "number".
+        `label` is that of the dataset's schema, "class" or "number". The settings of an ensemble
+        are those of each member.
         """
-        known_name("model", model, MODELS)
+        model = ModelName.parse(model).kind
         known_name("configuration", configuration, CONFIGURATIONS)
         tables = _zoo()[configuration]
         model_table, number_table = tables.get(model, {}), tables["number"]
@@ -157,25 +187,27 @@ def make_model(
 ) -> nn.Module:
     """Return a new model for a dataset, with its shape and the architecture of `Settings`.
 
-    A model for a `label` that is a "number" has one output.
+    A model for a `label` that is a "number" has one output. A name such as "gin-x5" is an
+    `Ensemble`.
     """
-    known_name("model", model, MODELS)
+    kind, members = ModelName.parse(model)
     for key in architecture:
-        if key not in (known := architecture_keys(model)):
+        if key not in (known := architecture_keys(kind)):
             raise InputError(f"{model}: unknown setting '{key}'; {nearest(key, known)}")
     if label == "number" and (classes, level) != (1, "graph"):
         raise InputError(
             f"classes: expected 1 per graph, since the label is a number, got {classes} per {level}"
         )
     shape: dict[str, Any] = {"in_features": in_features, "classes": classes, "level": level}
-    if model in ("gine", "bcos-gine", "gsat"):
+    if kind in ("gine", "bcos-gine", "gsat"):
         shape["edge_features"] = edge_features
-    if model in ("gine", "bcos-gine") and not edge_features:
-        without = model.removesuffix("e")
+    if kind in ("gine", "bcos-gine") and not edge_features:
+        without = str(ModelName(kind.removesuffix("e"), members))
         raise InputError(
             f"model '{model}' needs edge features, which this dataset lacks; use {without}"
         )
-    return MODELS[model](**shape, **architecture)
+    models = [MODELS[kind](**shape, **architecture) for _ in range(members)]
+    return models[0] if members == 1 else Ensemble(models)
 
 
 @cache

@@ -9,6 +9,7 @@ from graphxai_data.errors import InputError
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos import contributions
 from graphxai_data.nn.bcos_gin import BcosGIN, BcosGINE
+from graphxai_data.nn.ensemble import first_member
 from graphxai_data.nn.sums import Edges
 from graphxai_data.nn.zoo import LOSSES
 
@@ -81,7 +82,7 @@ def logits_of(
 def check_evidence_cost(model: nn.Module, name: str, evidence_cost: float) -> None:
     """Raise an `InputError` for a sparsity penalty on a model without contributions."""
     level = getattr(model, "level", "graph")
-    if evidence_cost and not (isinstance(model, BcosGIN) and level == "graph"):
+    if evidence_cost and not (isinstance(first_member(model), BcosGIN) and level == "graph"):
         raise InputError(
             f"evidence_cost: expected 0 for '{name}' and labels of {level}s, got "
             f"{evidence_cost:g}; it is for B-cos models and labels of graphs"

@@ -10,6 +10,7 @@ import json
 import math
 import time
 from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,7 +27,7 @@ from graphxai_data.graphs.record import SPLIT_NAMES
 from graphxai_data.nn import GSAT
 from graphxai_data.nn.bcos_gin import BcosGIN
 from graphxai_data.nn.random import seeded, torch_seed
-from graphxai_data.nn.zoo import Settings, Training, make_model
+from graphxai_data.nn.zoo import ModelName, Settings, make_model
 from graphxai_data.progress import Progress, no_progress
 from graphxai_data.seeds import MAX_SEED
 from graphxai_data.training.checkpoint import (
@@ -39,13 +40,13 @@ from graphxai_data.training.checkpoint import (
     read_card,
     save_checkpoint,
 )
+from graphxai_data.training.ensemble import join_checkpoints, member_seeds
 from graphxai_data.training.loss import check_evidence_cost, training_loss
+from graphxai_data.training.schedule import best_epoch, is_over, learning_rate
 from graphxai_data.training.scores import predictive_scores
 from graphxai_data.training.state import STATE, Epoch, Scores, TrainingState, read_description
 
 HISTORY = "history.jsonl"
-# The share of a cosine schedule in which the rate rises.
-_WARM_UP = 0.05
 
 
 def train(
@@ -64,7 +65,8 @@ def train(
 
     Args:
         dataset: with all its splits. Test graphs are used once, at the end.
-        model: name in `graphxai_data.nn.zoo.MODELS`.
+        model: name in `graphxai_data.nn.zoo.MODELS`. A name such as "bcos-gine-x5" trains an
+            ensemble: five models, the first with the seed, in folders of their own.
         configuration: "default", or "paper".
         seed: of initial weights, order of graphs, dropout and noise.
         out: folder of all runs; this one goes to `<out>/<model>-<dataset>/seed-<seed>`.
@@ -92,7 +94,21 @@ def train(
         data=TrainingData.of(dataset),
     )
     folder = run_folder(out, model, dataset.name, seed)
-    torch_device, loaders = device_of(device), _loaders(dataset, card)
+    torch_device = device_of(device)
+    kind, members = ModelName.parse(model)
+    if members > 1:
+        if not force and _is_finished(folder, card, torch_device):
+            return load_checkpoint(folder)
+        folders = []
+        for place, member_seed in enumerate(member_seeds(seed, members)):
+            report = partial(_member_progress, progress, place, members)
+            train(
+                dataset, kind, configuration, member_seed, out,
+                changes=changes, device=device, force=force, progress=report,
+            )  # fmt: skip
+            folders.append(run_folder(out, kind, dataset.name, member_seed))
+        return join_checkpoints(folder, folders, dataset, torch_device)
+    loaders = _loaders(dataset, card)
     with seeded(torch_seed(seed, "train/weights")):
         # Before anything on disk is touched: with some settings there is nothing to learn from.
         new_model = _initial_model(card, loaders["train"], torch_device)
@@ -109,6 +125,14 @@ def train(
                 _train(folder, card, new_model, loaders, progress)
             (folder / STATE).unlink(missing_ok=True)
             return load_checkpoint(folder)
+
+
+def _member_progress(
+    progress: Progress, place: int, members: int, done: int, total: int, scores: str
+) -> None:
+    """Report an epoch of one member as one of the whole ensemble's."""
+    what = f"member {place + 1} of {members}: {scores}"
+    progress(place * total + done, members * total, what)
 
 
 def run_folder(out: str | Path, model: str, dataset: str, seed: int) -> Path:
@@ -166,41 +190,6 @@ def _train(
     model.load_state_dict(state.best)
     test_scores = predictive_scores(model, test, settings.loss, device)
     _save(folder, dataclasses.replace(card, complete=True), state, test=test_scores)
-
-
-def learning_rate(settings: Training, history: list[Epoch], epochs_done: float) -> float:
-    """Return the learning rate of the step that comes after so many epochs."""
-    highest, lowest = settings.learning_rate, settings.minimum_rate
-    if settings.schedule == "cosine":
-        share = epochs_done / settings.epochs
-        if share < _WARM_UP:
-            return highest * max(share / _WARM_UP, 0.01)
-        fall = (1 + math.cos(math.pi * (share - _WARM_UP) / (1 - _WARM_UP))) / 2
-        return lowest + (highest - lowest) * fall
-    rate, best, waited = highest, math.inf, 0
-    for epoch in history:
-        cost = _cost(settings, epoch)
-        best, waited = (cost, 0) if cost < best else (best, waited + 1)
-        if waited > settings.rate_patience:
-            rate, waited = max(rate * settings.rate_factor, lowest), 0
-    return rate
-
-
-def best_epoch(settings: Training, history: list[Epoch]) -> int:
-    """Return the best epoch on validation, counted from 0; of equal ones, the first."""
-    return min(range(len(history)), key=lambda i: _cost(settings, history[i]))
-
-
-def is_over(settings: Training, history: list[Epoch]) -> bool:
-    """Return whether all epochs are done, or validation has not improved for too many of them."""
-    if not history or len(history) >= settings.epochs:
-        return bool(history)
-    return len(history) - 1 - best_epoch(settings, history) >= settings.stop_patience
-
-
-def _cost(settings: Training, epoch: Epoch) -> float:
-    """Return the value that is lowest in the best epoch."""
-    return epoch.valid["loss"] if settings.select == "loss" else -epoch.valid["accuracy"]
 
 
 def conditions(device: torch.device) -> dict[str, Any]:

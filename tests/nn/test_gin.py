@@ -10,8 +10,18 @@ from torch import Tensor, nn
 from torch_geometric.nn import GINConv, GINEConv
 
 from graphxai_data.errors import InputError
-from graphxai_data.nn import GIN, GINE, BcosGIN, BcosGINE, BcosLinear, DeepSets, explanation_mode
+from graphxai_data.nn import (
+    GIN,
+    GINE,
+    BcosGIN,
+    BcosGINE,
+    BcosLinear,
+    DeepSets,
+    Ensemble,
+    explanation_mode,
+)
 from graphxai_data.nn.bcos import RMSNorm
+from graphxai_data.nn.bcos_gin import Gain
 from graphxai_data.nn.gin import GraphModel
 from graphxai_data.nn.zoo import MODELS
 
@@ -39,6 +49,8 @@ def settled(model: nn.Module) -> nn.Module:
     for module in model.modules():
         if isinstance(module, RMSNorm):
             module.mean_square.uniform_(0.5, 2)
+        if isinstance(module, Gain):
+            module.gain.uniform_(0.5, 2)
     if isinstance(model, BcosGIN):
         model.logit_scale.fill_(3.0)
     return model
@@ -62,6 +74,8 @@ def dynamic_matrices(model: BcosGIN, x: Tensor, edge_attr: Tensor | None) -> np.
             if isinstance(layer, RMSNorm):
                 mean_square = layer.mean_square.numpy()
                 matrix = matrix / np.sqrt(mean_square + 1e-3 * mean_square.mean())[:, None]
+            elif isinstance(layer, Gain):
+                matrix = layer.gain.item() * matrix
             else:
                 weight = layer.weight.detach().numpy()
                 weight = weight / np.linalg.norm(weight, axis=1, keepdims=True)
@@ -76,7 +90,8 @@ def dynamic_matrices(model: BcosGIN, x: Tensor, edge_attr: Tensor | None) -> np.
 
     states = list(node_part)
     for layer, update in enumerate(model.updates):
-        around = [(1 + model.eps) * state for state in states]
+        own = [(1 + model.eps) * state for state in states]
+        around = [np.zeros_like(state) for state in states]
         for k, (source, target) in enumerate(EDGES.T.tolist()):
             message = states[source]
             if isinstance(model, BcosGINE):
@@ -87,7 +102,11 @@ def dynamic_matrices(model: BcosGIN, x: Tensor, edge_attr: Tensor | None) -> np.
                 else:
                     message = message + edges.weight.detach().numpy() @ edge_part[k]
             around[target] = around[target] + message
-        states = [through(update, matrix) for matrix in around]
+        if model.config.combine == "cat":
+            combined = [np.concatenate(pair) for pair in zip(own, around, strict=True)]
+        else:
+            combined = [a + b for a, b in zip(own, around, strict=True)]
+        states = [through(update, matrix) for matrix in combined]
     evidence = [through(model.readout, matrix) for matrix in states]
     graphs = [sum(evidence[i] for i in np.flatnonzero(g == BATCH)) for g in range(2)]
     return model.logit_scale.item() * np.stack(graphs)
@@ -95,12 +114,20 @@ def dynamic_matrices(model: BcosGIN, x: Tensor, edge_attr: Tensor | None) -> np.
 
 @pytest.mark.parametrize("b", [1, 1.5, 2, 3])
 @pytest.mark.parametrize("max_out", [1, 2])
-@pytest.mark.parametrize("norm", ["none", "rms"])
+@pytest.mark.parametrize("norm", ["none", "rms", "gains"])
+@pytest.mark.parametrize("combine", ["sum", "cat"])
 @pytest.mark.parametrize("edges", [None, "additive", "multiplicative"])
 def test_input_times_gradient_is_the_product_of_all_dynamic_weights(
-    b: float, max_out: int, norm: str, edges: str | None, x: Tensor, edge_attr: Tensor
+    b: float,
+    max_out: int,
+    norm: str,
+    combine: str,
+    edges: str | None,
+    x: Tensor,
+    edge_attr: Tensor,
 ) -> None:
-    options = {"b": b, "max_out": max_out, "norm": norm, "dropout": 0.5, "logit_bias": -2.0}
+    options = {"b": b, "max_out": max_out, "dropout": 0.5, "logit_bias": -2.0, "combine": combine}
+    options |= {"gains": True} if norm == "gains" else {"norm": norm}
     options["eps"] = 0.0 if norm == "none" else 1.5
     model = (
         BcosGINE(FEATURES, BONDS, CLASSES, 6, 2, edges=edges, update_layers=1, **options)
@@ -186,8 +213,11 @@ def test_deepsets_sees_no_edges(x: Tensor) -> None:
         lambda: BcosGIN(FEATURES, CLASSES, 8, norm="rms"),
         lambda: BcosGINE(FEATURES, BONDS, CLASSES, 8, edges="additive"),
         lambda: BcosGINE(FEATURES, BONDS, CLASSES, 8, edges="multiplicative"),
+        lambda: BcosGIN(FEATURES, CLASSES, 8, combine="cat", gains=True),
+        lambda: BcosGINE(FEATURES, BONDS, CLASSES, 8, edges="additive", combine="cat"),
+        lambda: Ensemble([BcosGIN(FEATURES, CLASSES, 8, logit_bias=-1.0) for _ in range(3)]),
     ],
-    ids=["gin", "gine", "bcos-gin", "additive", "multiplicative"],
+    ids=["gin", "gine", "bcos-gin", "additive", "multiplicative", "cat", "cat, edges", "ensemble"],
 )
 def test_edge_weights_of_one_change_nothing_and_zeros_remove_edges(
     make: Callable[[], GIN], x: Tensor, edge_attr: Tensor
@@ -218,8 +248,38 @@ def test_calibration_gives_logits_of_standard_deviation_one(x: Tensor) -> None:
     with pytest.raises(InputError, match="initial logits are all alike"):
         model.calibrate(0 * x, EDGES, None, BATCH)
     deep = BcosGIN(FEATURES, CLASSES, b=12)
-    with pytest.raises(InputError, match='use norm="rms", a smaller b or fewer layers'):
+    with pytest.raises(InputError, match='use norm="rms", gains, a smaller b or fewer layers'):
         deep.calibrate(x.float(), EDGES, None, BATCH)
+
+
+def test_gains_give_every_layer_outputs_of_root_mean_square_one(x: Tensor) -> None:
+    model = BcosGIN(FEATURES, CLASSES, 8, b=6, gains=True, combine="cat").double()
+    model.calibrate(x, EDGES, None, BATCH)
+    outputs: list[Tensor] = []
+    gains = [module for module in model.modules() if isinstance(module, Gain)]
+    for gain in gains:
+        gain.register_forward_hook(lambda _, __, output: outputs.append(output))
+    logits = model(x, EDGES, None, BATCH)
+    sizes = torch.stack([output.square().mean().sqrt() for output in outputs])
+    torch.testing.assert_close(sizes, torch.ones(3 * 2 + 2, dtype=torch.double))
+    torch.testing.assert_close(logits.std().item(), 1.0)
+    before = [gain.gain.item() for gain in gains]
+    model.calibrate(x, EDGES, None, BATCH)  # a second time changes nothing
+    np.testing.assert_allclose([gain.gain.item() for gain in gains], before)
+
+
+def test_side_by_side_a_degree_changes_the_prediction_of_equal_nodes() -> None:
+    # All states are parallel, and layers are homogeneous: the sum sees a degree as a length only.
+    ring, clique = (
+        [(i, (i + d) % 5) for i in range(5) for d in steps] for steps in ((1, 4), (1, 2, 3, 4))
+    )
+    directions = {}
+    for combine in ("sum", "cat"):
+        model = BcosGIN(1, CLASSES, 8, 1, combine=combine).double()
+        outputs = [model(torch.ones(5, 1).double(), torch.tensor(e).T) for e in (ring, clique)]
+        directions[combine] = torch.cosine_similarity(outputs[0], outputs[1]).item()
+    assert np.isclose(directions["sum"], 1)
+    assert directions["cat"] < 0.999
 
 
 def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> None:
@@ -250,6 +310,8 @@ def test_features_of_another_width_are_refused(x: Tensor, edge_attr: Tensor) -> 
         ({"norm": "batch"}, "norm: expected one of 'rms', 'none', got 'batch'"),
         ({"update_layers": 0}, "update_layers: expected"),
         ({"readout_layers": 0}, "readout_layers: expected"),
+        ({"combine": "mean"}, "combine: expected one of 'sum', 'cat', got 'mean'"),
+        ({"gains": True, "norm": "rms"}, 'gains: expected false with norm="rms"'),
     ],
 )
 def test_impossible_settings_are_refused(options: dict[str, object], message: str) -> None:
@@ -298,6 +360,7 @@ def test_help_shows_the_options_without_their_bounds() -> None:
         "*, update_layers: int = 2, norm: Literal['rms', 'none'] = 'none', dropout: float = 0.0, "
         "level: Literal['graph', 'node'] = 'graph', readout_layers: int = 3, b: float = 2.0, "
         "max_out: int = 1, eps: float = 0.0, logit_bias: float = 0.0, "
+        "combine: Literal['sum', 'cat'] = 'sum', gains: bool = False, "
         "edges: Literal['additive', 'multiplicative'] = 'additive') -> None"
     )
 

@@ -36,6 +36,8 @@ NAMES = {
     "bcos-gin": lambda: BcosGIN(*SIZE, eps=1.5, norm="rms", logit_bias=-1.0),
     "additive": lambda: BcosGINE(*WITH_BONDS, b=1.5, max_out=2, logit_bias=-1.0),
     "multiplicative": lambda: BcosGINE(*WITH_BONDS, edges="multiplicative"),
+    "side by side": lambda: BcosGIN(*SIZE, combine="cat", gains=True),
+    "side by side, additive": lambda: BcosGINE(*WITH_BONDS, combine="cat"),
     "gsat": lambda: GSAT(*SIZE),
     "gsat, own encoder": lambda: GSAT(*SIZE, edge_features=BONDS, own_encoder=True),
 }

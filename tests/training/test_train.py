@@ -22,15 +22,10 @@ from graphxai_data.errors import CheckFailedError, DamagedError, InputError
 from graphxai_data.nn.zoo import Settings, Training
 from graphxai_data.progress import Progress
 from graphxai_data.training.checkpoint import CARD, WEIGHTS, load_model, read_card
+from graphxai_data.training.schedule import best_epoch, is_over, learning_rate
 from graphxai_data.training.scores import predictive_scores
 from graphxai_data.training.state import STATE, Epoch
-from graphxai_data.training.train import (
-    HISTORY,
-    best_epoch,
-    is_over,
-    learning_rate,
-    train,
-)
+from graphxai_data.training.train import HISTORY, train
 
 SMALL = {"epochs": 3, "batch_size": 16, "hidden": 8}
 
