@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from graphxai_data.cli.benchmark import RESULTS, evaluate_all
 from graphxai_data.cli.console import (
     config_option,
     jobs_option,
@@ -42,7 +43,21 @@ _COLUMNS = (
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", required=False)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Fill the big table: every dataset whose floors are low, or NAME of them, with five "
+    "trainings of every model, intervals and tests. What is in --results is kept.",
+)
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=RESULTS,
+    show_default=True,
+    help="Folder of the big table's results, with --all.",
+)
 @click.option(
     "--model",
     "models",
@@ -103,7 +118,9 @@ _COLUMNS = (
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a line per row and seed.")
 @json_option
 def evaluate(
-    name: str,
+    name: str | None,
+    everything: bool,
+    results: Path,
     models: tuple[str, ...],
     explainers: tuple[str, ...],
     seeds: str,
@@ -125,6 +142,8 @@ def evaluate(
 
     Models that are not trained yet are trained first. Measurements are saved next to each model, so
     a comparison that was stopped goes on where it was.
+
+    With --all, NAME is optional: a row of the big table.
     """
     # `options` has the arguments of `compare` that are passed on unchanged.
     from graphxai_data.cli.pairs import evaluate_pair, is_pair
@@ -136,6 +155,16 @@ def evaluate(
     if as_csv and as_json:
         raise InputError("--csv and --json: expected one of them")
     seed_numbers = parse_seeds(seeds, "--seeds")
+    if everything:
+        _refuse_with("--all", "models", "explainers", "metrics", "config", "split", "files",
+                     "sweep", "faithfulness", "no_timing", "save_scores", "changes", "device",
+                     "threads", "as_csv")  # fmt: skip
+        kept = {key: options[key] for key in ("engine", "jobs", "force")}
+        evaluate_all(name, seed_numbers, root, data_seed, out, results, as_json, **kept)
+        return
+    _refuse_without("--all", "results")
+    if name is None:
+        raise click.MissingParameter(param_hint="'NAME'", param_type="argument")
     if is_pair(name):
         _refuse_with("pairs", "files", "sweep", "faithfulness", "save_scores", "engine", "jobs",
                      "metrics", "as_csv", "no_timing")  # fmt: skip
@@ -220,6 +249,15 @@ def _model_folder(models: tuple[str, ...], seeds: list[int], out: Path, dataset:
     if len(models) != 1 or len(seeds) != 1:
         raise InputError("--scores: they explain one model; give one --model and one of --seeds")
     return run_folder(out, models[0], dataset, seeds[0])
+
+
+def _refuse_without(option: str, *names: str) -> None:
+    """Raise an `InputError` if one of these parameters was given, but not the option it is for."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise InputError(f"{parameter.opts[0]} is for {option}; add it, or leave this out")
 
 
 def _refuse_with(option: str, *names: str) -> None:

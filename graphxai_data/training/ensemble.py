@@ -102,12 +102,12 @@ def _check_alike(first_path: Path, first: Card, path: Path, card: Card) -> None:
         raise InputError(
             f"{path}: has seed {card.seed}, like {first_path}; members need different seeds"
         )
-    values = [dataclasses.asdict(c) for c in (first, card)]
     for key in _SHARED:
-        if values[0][key] != values[1][key]:
+        one, two = (dataclasses.asdict(c)[key] for c in (first, card))
+        if one != two:
             raise InputError(
-                f"{path}: differs from {first_path} in its {key}{_difference(values[0][key], values[1][key])}; "
-                "members may differ in their seeds only"
+                f"{path}: differs from {first_path} in its {key}{_difference(one, two)}; members "
+                "may differ in their seeds only"
             )
 
 
