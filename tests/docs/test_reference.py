@@ -13,7 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 import graphxai_data
-from graphxai_data import BA2Motif
+from graphxai_data import BA2Motif, GraphXAIDataset
 from graphxai_data.cli import main
 from graphxai_data.evaluation.evaluate import evaluate
 from graphxai_data.explain.variants import select_variants
@@ -26,7 +26,7 @@ from graphxai_data.recipe import EXPECTABLE, Recipe, Rings
 from graphxai_data.rings.floors import Floor, Floors
 from graphxai_data.rings.modes import MODES
 from graphxai_data.rings.verdict import Measurement
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, SharedBuilds
 
 DOCS = CHECKOUT / "docs"
 
@@ -148,16 +148,17 @@ def test_every_column_and_row_of_an_evaluation_is_defined(built_root: Path) -> N
     }
 
 
-def test_every_column_of_alternatives_null_graphs_and_weights_is_defined() -> None:
+def test_every_column_of_rationales_is_defined(builds: SharedBuilds) -> None:
     mask = torch.tensor([True, False, False, False])
     edge_index, null = torch.tensor([[0, 1], [1, 0]]), torch.zeros(4)
     explained = Data(torch.eye(4), edge_index, alternatives=mask[None])
     weighted = Data(torch.eye(4), edge_index, node_weight=mask.float() - 0.5)
     defined = first_cells(section("metrics.md", "Against the ground truth"))
-    columns: set[str] = set()
+    molecules = GraphXAIDataset.from_folder(builds.folder("dihalo", 500))
+    columns = set(evaluate(molecules, ["oracle"]).columns)
     for graphs in ([explained, Data(torch.eye(4), edge_index, node_mask=null)], [weighted]):
         columns |= set(evaluate(graphs, ["oracle"]).columns)
-    assert {"jaccard_union", "null_outliers", "spearman"} <= columns
+    assert {"jaccard_sufficient", "jaccard_union", "null_outliers", "spearman"} <= columns
     assert columns == defined
 
 

@@ -1,4 +1,4 @@
-"""What a B-cos network with B = 1, which is linear, can see: docs/results.md relies on it."""
+"""What a B-cos network with B = 1, which is linear, can see: docs/paper-tables.md relies on it."""
 
 import networkx as nx
 import numpy as np

@@ -1,6 +1,6 @@
 """Fill the big table: what is missing is trained and measured, here or on workers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from graphxai_data.building import engine as engines
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import GraphXAIDataError
 from graphxai_data.evaluation.benchmark.cell import (
     Place,
@@ -25,7 +26,7 @@ from graphxai_data.explain.third_party import THIRD_PARTY
 from graphxai_data.explain.variants import FLOORS, own_floors
 from graphxai_data.nn.zoo import Settings, make_model
 from graphxai_data.progress import Progress, no_progress
-from graphxai_data.rings.floors import Floors
+from graphxai_data.rings.floors import Floors, measure_floors
 from graphxai_data.training.checkpoint import Shape
 
 
@@ -104,7 +105,7 @@ def _has(rows: dict[str, Any], name: str) -> bool:
     return name in rows or (name in THIRD_PARTY and any(r.startswith(f"{name}-") for r in rows))
 
 
-def _empty(name: str, dataset: Any) -> torch.nn.Module:
+def _empty(name: str, dataset: GraphXAIDataset) -> torch.nn.Module:
     """Return a model without weights: only its kind is needed."""
     recipe = dataset.manifest.load_recipe()
     settings = Settings.named(name, recipe.generator, "default", None, recipe.schema.label)
@@ -113,31 +114,36 @@ def _empty(name: str, dataset: Any) -> torch.nn.Module:
 
 
 def _add_floors(store: Store, name: str, plan: Plan, place: Place) -> None:
-    """Add the strongest rules that look at no model, scored on the same graphs."""
+    """Add the strongest rules that look at no model, scored on the same graphs.
+
+    Those of any build of a pair are scored on all of them: a rule may find one cause only.
+    """
     builds = plan.builds(name)
+    builds |= {f"both_{half}": f"{name}-both" for half in builds if half}
+    datasets = {build: load_build(place.root, build, place.data_seed) for build in builds.values()}
+    rules = {rule for dataset in datasets.values() for rule in _strongest(dataset)}
     floors: dict[str, dict[str, Any]] = {}
     ids: dict[str, list[int]] = {}
     bounds: dict[str, float] = {}
-    both = {f"both_{half}": f"{name}-both" for half in builds if half}
-    for key, build in (builds | both).items():
+    for key, build in builds.items():
         half = key.removeprefix("both_")
         known = scored_graphs(place, build, half, plan.graphs)
         ids[build] = known.truth.graph_id.tolist()
         if half:
             bounds["both" if key.startswith("both_") else "own"] = known.bound
-        dataset = load_build(place.root, build, place.data_seed)
-        measured = Floors.load(dataset.folder)
-        if measured is None:
-            continue
-        for rule, scores in _floor_scores(measured.strongest, known, dataset).items():
+        rows = [*own_floors(datasets[build].manifest.load_recipe()), *FLOORS]
+        selected = [row for row in rows if row.name in rules]
+        for rule, scores in floor_scores(selected, known.truth.part).items():
             jaccard, auroc = known.measure(rule, scores)
             floors.setdefault(rule, {})[key] = {
                 "jaccard": [round(float(v), 4) for v in jaccard],
                 "auroc": [round(float(v), 4) for v in auroc],
             }
-    store.add(name, [], floors=floors, graph_id=ids, bounds=bounds)
+    whole = {rule: values for rule, values in floors.items() if values.keys() == builds.keys()}
+    store.add(name, [], floors=whole, graph_id=ids, bounds=bounds)
 
 
-def _floor_scores(names: Sequence[str], known: Any, dataset: Any) -> dict[str, Any]:
-    rows = [*own_floors(dataset.manifest.load_recipe()), *FLOORS]
-    return floor_scores([row for row in rows if row.name in names], known.truth.part)
+def _strongest(dataset: GraphXAIDataset) -> list[str]:
+    """Return the strongest rules of a build, measured if its `floors.json` is missing."""
+    floors = Floors.load(dataset.folder) or measure_floors(dataset.folder, dataset.manifest)
+    return floors.strongest
