@@ -1,5 +1,7 @@
 """The model card of a shipped reference model: its use, its training data and its scores."""
 
+from graphxai_data.evaluation.benchmark.plan import Plan
+from graphxai_data.nn.zoo import ModelName
 from graphxai_data.training.checkpoint import Card
 
 _KINDS = {
@@ -10,7 +12,11 @@ _KINDS = {
 }
 _SIZES = (
     "It is right on test graphs of the size of training graphs, and not on larger ones: "
-    "`docs/results.md` has both."
+    "`docs/results-rationales.md` has both."
+)
+_PAIR = (
+    "One half of a pair: evaluate it together with the model of the other half, "
+    "`evaluate(Pair.load(…), …, (model_a, model_b))`."
 )
 # What a user of the model has to know about the dataset.
 _LIMITS = {
@@ -29,6 +35,15 @@ _LIMITS = {
     "it, and a model need not look at the carbonyl group. `logic-7` is the same rule without that "
     "shortcut.",
     "logic-10": "There are 2,240 training graphs only, so models are not perfect on it.",
+    "dihalo-nonet": "As on `dihalo`, rules that look at no model explain about as well.",
+    "dihalo-decoy": "A rule that knows training labels explains well (`wl-log-odds-ball-3`), but "
+    "none without labels does. Use `dihalo-pair` where that matters.",
+    "dihalo-pair-a": _PAIR,
+    "dihalo-pair-b": _PAIR,
+    "ba2motif-balanced": "A rule that knows training labels finds the motif "
+    "(`wl-log-odds-ball-2`), but none without labels does. Use `ba2motif-pair` where that matters.",
+    "ba2motif-pair-a": _PAIR,
+    "ba2motif-pair-b": _PAIR,
     "spmotif-33": _SIZES,
     "spmotif-90": _SIZES,
     "spmotif-90-degree": _SIZES,
@@ -54,8 +69,8 @@ _SCORES = {
 _TEXT = """\
 # {name}
 
-{kind}. {labels}, {shape.in_features} node features. Seed {card.seed} of the \
-default configuration, not selected by its scores: `docs/results.md` has the scores of five seeds.
+{kind}. {labels}, {shape.in_features} node features. {members}Seed {card.seed} of the \
+default configuration, not selected by its scores: `docs/{page}` has the scores of several seeds.
 
 ```python
 from graphxai_data import {names}
@@ -107,7 +122,11 @@ def model_card(name: str, card: Card) -> str:
         card=card,
         data=data,
         shape=card.shape,
-        kind=_KINDS[card.model].format(output="the output" if is_number else "each logit"),
+        members=_members(card),
+        page=_page(data.dataset),
+        kind=_KINDS[ModelName.parse(card.model).kind].format(
+            output="the output" if is_number else "each logit"
+        ),
         labels="One number per graph" if is_number else f"{card.shape.classes} classes",
         names=names,
         use=use,
@@ -117,3 +136,22 @@ def model_card(name: str, card: Card) -> str:
         limits=_LIMITS[data.dataset],
         data_licence=_DATA_LICENCES.get(data.dataset, ""),
     )
+
+
+def _members(card: Card) -> str:
+    """Return a sentence about the members of an ensemble."""
+    members = ModelName.parse(card.model).members
+    if members == 1:
+        return ""
+    seeds = ", ".join(map(str, card.run["member_seeds"]))
+    return f"An ensemble of {members} trainings (seeds {seeds}): logits and maps are means. "
+
+
+def _page(dataset: str) -> str:
+    """Return the page with the scores of a dataset's models."""
+    plan = Plan.load()
+    if dataset in {build for name in plan.names for build in plan.builds(name).values()}:
+        return "results.md"
+    if dataset in ("ba2motif", "mnist75sp-r23"):
+        return "paper-tables.md"
+    return "results-rationales.md"
