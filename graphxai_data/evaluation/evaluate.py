@@ -164,6 +164,7 @@ def explanation_metrics(name: str, scores: Scores, truth: Truth) -> Row:
         **_worst_class(jaccard, truth.label[rationales.ranked]),
         "constant": constant.mean(),
         "graphs": len(jaccard),
+        **_sufficient(nodes, truth),
         **rationales.union_columns(nodes),
         **rationales.null_columns(nodes),
         **rationales.signed_columns(nodes),
@@ -182,6 +183,13 @@ def _worst_class(jaccard: Floats, label: Ints | Floats) -> Row:
     if label.dtype.kind == "f":
         return {}
     return {"worst_class_jaccard": min(jaccard[label == one].mean() for one in np.unique(label))}
+
+
+def _sufficient(nodes: Floats, truth: Truth) -> Row:
+    """Return the mean Jaccard@k against the best sufficient part; nothing if none is known."""
+    if truth.sufficient is None:
+        return {}
+    return {"jaccard_sufficient": truth.sufficient.jaccard(nodes).mean()}
 
 
 def _pooled_edge_auroc(name: str, scores: Scores, truth: Truth) -> float:

@@ -11,16 +11,13 @@ from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.other_datasets import OtherGraphs
-from graphxai_data.evaluation.parts import Part, recipe_of
+from graphxai_data.evaluation.parts import Part, recipe_of, union_of
 from graphxai_data.evaluation.truth import FORMS, Scores
 from graphxai_data.explain.variants import FloorNames, Variant
-from graphxai_data.graphs.columns import compact
-from graphxai_data.graphs.union import Graphs
 from graphxai_data.manifest import Manifest
 from graphxai_data.rings.colour_rules import ROWS
 from graphxai_data.rings.floors import Floors, measure_floors, require_rationale
 from graphxai_data.rings.known import KnownGraphs, read_split
-from graphxai_data.rings.modes import tidy_edges
 from graphxai_data.rings.scored_rules import scored_rules
 
 log = logging.getLogger(__name__)
@@ -77,19 +74,8 @@ def _known(part: Part) -> KnownGraphs:
     """Return the graphs of a part as rules take them."""
     keys = ("x", "edge_index", "edge_attr", "y", "node_mask", "graph_id", "cause", *FORMS)
     whole = next(iter(BatchLoader(part, len(part), keys=[k for k in keys if k in part._data])))
-    arrays = {"x": whole.x.numpy()}
-    if "edge_attr" in whole:
-        arrays["edge_attr"] = whole.edge_attr.numpy()
-    edges = whole.edge_index.numpy()
-    if isinstance(part, OtherGraphs):
-        edges, attributes = tidy_edges(edges, arrays.get("edge_attr"), len(arrays["x"]))
-        arrays |= {} if attributes is None else {"edge_attr": attributes}
-    else:
-        for column in part.manifest.load_recipe().schema.columns():
-            if column.name in arrays:
-                arrays[column.name] = compact(arrays[column.name], column)
     return KnownGraphs(
-        Graphs(arrays["x"], edges, arrays.get("edge_attr"), whole.ptr.numpy()),
+        union_of(part, whole),
         whole.graph_id.numpy(),
         whole.y.numpy() if "y" in whole else np.zeros(len(part), np.int64),
         whole.node_mask.numpy(),

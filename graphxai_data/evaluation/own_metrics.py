@@ -24,6 +24,8 @@ COLUMNS = frozenset(
         "jaccard", "auroc", "auroc_average", "precision", "auroc_pooled", "auroc_pooled_average",
         "edge_auroc_pooled", "worst_class_jaccard", "constant", "graphs", "negative_winners",
         "completeness_gap", "completeness_gap_max", "edge_share",
+        # explanation_metrics, where a sufficient part is known
+        "jaccard_sufficient",
         # explanation_metrics, where there are alternatives, null graphs or weights
         "jaccard_union", "auroc_union", "null_outliers", "null_outliers_both", "null_graphs",
         "spearman", "auroc_positive", "auroc_negative", "top_positive", "top_negative",

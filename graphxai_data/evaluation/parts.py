@@ -5,8 +5,11 @@ from typing import Any
 from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.errors import InputError
 from graphxai_data.evaluation.other_datasets import OtherGraphs, graphs_of
+from graphxai_data.graphs.columns import compact
 from graphxai_data.graphs.record import SPLIT_NAMES
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.recipe import Recipe
+from graphxai_data.rings.modes import tidy_edges
 
 Part = GraphXAIDataset | OtherGraphs
 
@@ -70,3 +73,22 @@ def weights_are_for_class_1(part: Part) -> bool:
 def recipe_of(part: Part) -> Recipe | None:
     """Return the recipe of a build; None for graphs of others."""
     return None if isinstance(part, OtherGraphs) else part.manifest.load_recipe()
+
+
+def union_of(part: Part, whole: Any) -> Graphs:
+    """Return the graphs of a part as rules take them.
+
+    Args:
+        part: the graphs.
+        whole: all of them in one batch with `x`, `edge_index` and, if they have it, `edge_attr`.
+    """
+    arrays = {key: whole[key].numpy() for key in ("x", "edge_attr") if key in whole}
+    edges = whole.edge_index.numpy()
+    if isinstance(part, OtherGraphs):
+        edges, attributes = tidy_edges(edges, arrays.get("edge_attr"), len(arrays["x"]))
+        arrays |= {} if attributes is None else {"edge_attr": attributes}
+    else:
+        for column in part.manifest.load_recipe().schema.columns():
+            if column.name in arrays:
+                arrays[column.name] = compact(arrays[column.name], column)
+    return Graphs(arrays["x"], edges, arrays.get("edge_attr"), whole.ptr.numpy())

@@ -211,7 +211,8 @@ class Study:
         """Return whether a saved row has all metrics, those of plug-ins by their version of now."""
         known = row.get("metrics", {})
         own = all(known.get(metric.name, {}).get("by") == metric.by for metric in self.metrics)
-        return "jaccard" in row and own
+        parts = self.truth.sufficient is None or "jaccard_sufficient" in row
+        return "jaccard" in row and parts and own
 
     def _retrain(self, model: nn.Module, card: Card, training: Scores, scores: Scores) -> Row:
         """Return the accuracy, or R², after retraining without the highest nodes, and curves."""

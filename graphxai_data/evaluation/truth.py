@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.datasets.loader import BatchLoader
+from graphxai_data.errors import CheckFailedError
 from graphxai_data.evaluation.other_datasets import OtherGraphs
-from graphxai_data.evaluation.parts import Part
+from graphxai_data.evaluation.parts import Part, recipe_of, union_of
 from graphxai_data.explain.functions import without_answers
+from graphxai_data.files.plugins import blamed
 from graphxai_data.graphs.columns import pointers
-from graphxai_data.metrics import Bools, Floats, Ints
+from graphxai_data.metrics import Bools, Floats, Ints, count_true
 from graphxai_data.rings.scoring import Rationales
 
 # Fields of graphs whose rationales have alternatives or signed weights.
@@ -56,6 +58,28 @@ class Truth:
         """The rationales as scores are measured against them."""
         return Rationales(self.node_ptr, self.node_mask, self.alternative_bits, self.node_weight)
 
+    @cached_property
+    def sufficient(self) -> Rationales | None:
+        """The smallest parts of the rationales that decide the label; None if not known.
+
+        Several parts of a graph are alternatives.
+        """
+        return self.sufficient_in(self.node_mask)
+
+    def sufficient_in(self, mask: Bools) -> Rationales | None:
+        """Return what `sufficient` is for rationales [N] such as one cause of a pair's `both`."""
+        recipe = recipe_of(self.part)
+        if recipe is None or not recipe.generator_object.knows_sufficient:
+            return None
+        keys = [key for key in ("x", "edge_index", "edge_attr") if key in self.part._data]
+        whole = next(iter(BatchLoader(self.part, len(self.part), keys=keys)))
+        with blamed(recipe.plugin):
+            bits = recipe.generator_object.sufficient(union_of(self.part, whole), mask.copy())
+            if bits is None:
+                return None
+            bits = _checked_bits(bits, mask, self.node_ptr)
+        return Rationales(self.node_ptr, bits > 0, bits)
+
     def shown(self, as_given: bool = True) -> Iterator[Any]:
         """Yield a copy of every graph without its rationale, as functions may see it.
 
@@ -78,3 +102,18 @@ class Scores:
     nodes: Floats  # [N]
     edges: Floats | None = None  # [M]
     properties: dict[str, float] = field(default_factory=dict)
+
+
+def _checked_bits(bits: Any, mask: Bools, ptr: Ints) -> Ints:
+    """Return the bits [N] of a generator's sufficient parts; an error if they break its promise."""
+    array = np.asarray(bits)
+    if array.shape != mask.shape or array.dtype.kind not in "iu" or (array < 0).any():
+        raise CheckFailedError(
+            f"sufficient: expected whole numbers [{len(mask)}], none of them negative, got "
+            f"{array.dtype} {list(array.shape)}"
+        )
+    if (array[~mask] != 0).any():
+        raise CheckFailedError("sufficient: a part has a node outside its rationale")
+    if ((count_true(array > 0, ptr) > 0) != (count_true(mask, ptr) > 0)).any():
+        raise CheckFailedError("sufficient: a graph with a rationale has no part")
+    return array.astype(np.int64)

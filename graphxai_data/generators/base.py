@@ -188,6 +188,22 @@ class Generator:
         """
         return ()
 
+    def sufficient(self, graphs: Graphs, mask: npt.NDArray[np.bool_]) -> Ints | None:
+        """Return the smallest parts of rationales that decide the label; None if not known.
+
+        A true explanation may leave out the rest of the rationale. A graph may have several such
+        parts, of which each is enough.
+
+        Args:
+            graphs: as a `Rule` gets them.
+            mask: [N] their rationales.
+
+        Returns:
+            [N] bit j for the nodes of part j of their graph. Parts are inside the rationale, and
+            every graph with a rationale has one.
+        """
+        return None
+
     def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str | None:
         """Return an SVG of graphs, one of each class; None for no picture."""
         return None
@@ -210,6 +226,11 @@ class Generator:
     def has_prover(self) -> bool:
         """Whether labels and masks can be proven by independent code."""
         return type(self).prover is not Generator.prover
+
+    @property
+    def knows_sufficient(self) -> bool:
+        """Whether the smallest parts of rationales that decide the label are known."""
+        return type(self).sufficient is not Generator.sufficient
 
     @property
     def plans_from_sources(self) -> bool:

@@ -14,11 +14,13 @@ from graphxai_data.errors import CheckFailedError
 from graphxai_data.files.toml import Between, Names
 from graphxai_data.generators.base import BaseParams, Generator, Sources
 from graphxai_data.generators.dihalo_graft import PLACES
+from graphxai_data.generators.dihalo_sufficient import halogen_paths
 from graphxai_data.generators.molecule_pool import Background
 from graphxai_data.generators.smiles_text import atoms_of
 from graphxai_data.graphs.columns import Ints, one_hot
 from graphxai_data.graphs.record import GraphRecord
 from graphxai_data.graphs.schema import Column, Feature, Schema
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.seeds import Words
 
 HALOGENS = ("F", "Cl", "Br", "I")
@@ -83,6 +85,11 @@ class MoleculeGenerator(Generator):
     def edge_values(self) -> dict[str, list[str] | None]:
         """Return the types that a bond may have."""
         return {"bond": list(BONDS)}
+
+    def sufficient(self, graphs: Graphs, mask: npt.NDArray[np.bool_]) -> Ints:
+        """Return the shortest paths between the halogens of a ring: para has two, one per side."""
+        ids = [self.params.atoms.index(halogen) for halogen in self.params.halogens]
+        return halogen_paths(graphs, mask, np.isin(graphs.x, ids))
 
     def picture(self, records: Sequence[GraphRecord], sources: Sources) -> str:
         """Return an SVG of molecules."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ PLAN = Plan(
     pairs=("ba2motif-pair",),
     seeds=(0, 1, 2),
     members=2,
+    ensembles=("ba2motif-pair",),
     graphs=6,
     fewer=SLOW | {"guided-backprop": 3, "gnn-explainer": 2},
 )
@@ -132,7 +134,7 @@ def test_a_new_explainer_is_added_to_known_cells(filled: Path, root: Path) -> No
             cell["settings_sha256"] = "0" * 64  # of other settings: measured again as a whole
     store.add("ba2motif-balanced", content["cells"], floors={})
     plan = Plan.load(["ba2motif-balanced"])
-    plan = Plan(plan.datasets, (), PLAN.seeds, PLAN.members, PLAN.graphs, PLAN.fewer)
+    plan = replace(PLAN, datasets=plan.datasets, pairs=())
     place = Place(str(root), 0, str(root / "runs"))
     fill(plan, store.folder, place, progress=lambda *step: steps.append(step[2]))
     assert sorted(steps) == sorted(
@@ -147,7 +149,7 @@ def test_a_new_explainer_is_added_to_known_cells(filled: Path, root: Path) -> No
 
 @pytest.mark.parametrize("engine", ["processes", "dask"])
 def test_workers_give_the_same_results(engine: str, filled: Path, root: Path) -> None:
-    plan = Plan((), PLAN.pairs, PLAN.seeds, PLAN.members, PLAN.graphs, PLAN.fewer)
+    plan = replace(PLAN, datasets=())
     place = Place(str(root), 0, str(root / "runs"))
     fill(plan, root / engine, place, engine=engine, jobs=2)
     assert without_times(root / engine, "ba2motif-pair") == without_times(filled, "ba2motif-pair")
@@ -184,7 +186,7 @@ def test_tables_show_means_intervals_and_floors(filled: Path) -> None:
 def test_fewer_than_three_seeds_have_no_statistics(
     filled: Path, root: Path, cli: Callable[..., Result]
 ) -> None:
-    with pytest.raises(InputError, match="has 2 whole seeds, expected at least 3"):
+    with pytest.raises(InputError, match="2 seeds have all models, expected at least 3"):
         summarise(Store(filled), "ba2motif-pair", seeds=(0, 1))
     result = cli("evaluate", "--all", "--seeds", "0,1", "--root", root)
     assert result.exit_code == 2
@@ -216,7 +218,7 @@ def test_the_command_prints_the_table(
     def load(only: Any = (), seeds: Any = None) -> Plan:
         datasets = tuple(name for name in PLAN.datasets if name in (only or PLAN.names))
         pairs = tuple(name for name in PLAN.pairs if name in (only or PLAN.names))
-        return Plan(datasets, pairs, PLAN.seeds, PLAN.members, PLAN.graphs, PLAN.fewer)
+        return replace(PLAN, datasets=datasets, pairs=pairs)
 
     monkeypatch.setattr(Plan, "load", load)
     common = ("--root", root, "--out", root / "runs", "--results", filled)
@@ -228,4 +230,4 @@ def test_the_command_prints_the_table(
     result = cli("evaluate", "--all", "ba2motif-pair", "--json", *common)
     rows = json.loads(result.stdout)["rows"]
     assert {"low", "high", "mean"} <= set(rows[0]["jaccard"])
-    assert run_folder(root / "runs", "bcos-gin-x2", "ba2motif-balanced", 0).is_dir()
+    assert run_folder(root / "runs", "bcos-gin-x2", "ba2motif-pair-a", 0).is_dir()

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.nn import GINConv, GINEConv
 
+from graphxai_data import explain
 from graphxai_data.errors import InputError
 from graphxai_data.nn import (
     GIN,
@@ -406,3 +408,17 @@ def test_wrong_graphs_are_refused(changes: dict[str, torch.Tensor], message: str
     arguments = {"x": torch.ones(4, 2), "edge_index": torch.tensor([[0, 1], [1, 0]])} | changes
     with pytest.raises(InputError, match=message):
         model(**arguments)
+
+
+@pytest.mark.parametrize("combine", ["sum", "cat"])
+def test_renumbering_nodes_renumbers_the_map(combine: str, x: Tensor, edge_attr: Tensor) -> None:
+    model = settled(
+        BcosGINE(FEATURES, BONDS, CLASSES, 8, b=2.5, edges="multiplicative", combine=combine)
+    )
+    order = torch.tensor([3, 0, 4, 2, 1])  # new node i was order[i]
+    graph = Data(x=x[:5], edge_index=EDGES, edge_attr=edge_attr)
+    inverse = torch.argsort(order)
+    renumbered = Data(x=x[:5][order], edge_index=inverse[EDGES], edge_attr=edge_attr)
+    before, after = explain(model, graph, 1), explain(model, renumbered, 1)
+    torch.testing.assert_close(after.node_scores, before.node_scores[order])
+    assert not torch.allclose(after.node_scores, before.node_scores)

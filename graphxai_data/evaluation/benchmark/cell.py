@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from graphxai_data.metrics import Bools, Floats, auroc_per_graph, jaccard_per_gr
 from graphxai_data.nn.zoo import Settings
 from graphxai_data.progress import no_progress
 from graphxai_data.rings.floors import pair_bound
+from graphxai_data.rings.scoring import Rationales
 from graphxai_data.seeds import rng_for
 from graphxai_data.training.checkpoint import Card, Shape
 from graphxai_data.training.train import train
@@ -67,6 +68,12 @@ class ScoredGraphs:
         ptr = self.truth.node_ptr
         return jaccard_per_graph(nodes, self.cause, ptr), auroc_per_graph(nodes, self.cause, ptr)
 
+    @cached_property
+    def sufficient(self) -> Rationales | None:
+        """The smallest parts that decide the label, where the generator knows them."""
+        mask = self.truth.node_mask if self.cause is None else self.cause
+        return self.truth.sufficient_in(mask)
+
     def first(self, count: int) -> "ScoredGraphs":
         """Return the first graphs."""
         part = self.truth.part
@@ -89,7 +96,7 @@ def run_task(task: Task, plan: Plan, place: Place, wanted: dict[str, list[str]])
     torch.set_num_threads(place.threads)
     dataset = load_build(place.root, task.dataset, place.data_seed)
     cells = []
-    for name in task.models(dataset, plan.members):
+    for name in plan.models(task, dataset):
         if name not in wanted:
             continue
         model, card = train(dataset, name, "default", task.seed, place.out, device="cpu")
@@ -190,18 +197,21 @@ def _row(prefix: str, part: ScoredGraphs, name: str, scores: Scores, seconds: fl
         f"{prefix}jaccard": [round(float(value), 4) for value in jaccard],
         f"{prefix}auroc": [round(float(value), 4) for value in auroc],
     }
+    if not prefix and part.sufficient is not None:
+        values = part.sufficient.jaccard(np.asarray(scores.nodes, dtype=np.float64))
+        row["sufficient"] = [round(float(value), 4) for value in values]
     if not prefix:
         row["ms_per_graph"] = round(1000 * seconds / len(jaccard), 3)
     return row
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def load_build(root: str, name: str, seed: int) -> GraphXAIDataset:
     """Return a build, which is built if it is missing."""
     return GraphXAIDataset(root, name, seed)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def scored_graphs(place: Place, name: str, half: str, count: int) -> ScoredGraphs:
     """Return some test graphs of a build: those with something to rank, in an order drawn once."""
     dataset = load_build(place.root, name, place.data_seed)

@@ -13,6 +13,8 @@ from graphxai_data.evaluation.pairs import HALVES
 
 # Fewer seeds give neither a deviation nor an interval over trainings.
 FEWEST_SEEDS = 3
+# Of models: B-cos, alone and as an ensemble, its ReLU twin, and GSAT.
+KINDS = ("bcos", "twin", "gsat")
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Plan:
     pairs: tuple[str, ...]
     seeds: tuple[int, ...]
     members: int
+    ensembles: tuple[str, ...]
     graphs: int
     fewer: dict[str, int] = field(default_factory=dict)
 
@@ -37,7 +40,7 @@ class Plan:
                 raise InputError(f"'{name}' is not in the big table; {nearest(name, known)}")
         chosen = only or known
         values["seeds"] = check_seeds(values["seeds"] if seeds is None else seeds)
-        for key in ("datasets", "pairs"):
+        for key in ("datasets", "pairs", "ensembles"):
             values[key] = tuple(name for name in values[key] if name in chosen)
         return cls(**values)
 
@@ -55,11 +58,17 @@ class Plan:
         return min(self.fewer.get(name, self.graphs) for name in names)
 
     def tasks(self) -> Iterator["Task"]:
-        """Yield all trainings, those of one dataset and seed together, cheap datasets first."""
-        for name in self.names:
-            for seed, (half, dataset) in product(self.seeds, self.builds(name).items()):
-                for kind in ("bcos", "twin", "gsat"):
-                    yield Task(name, dataset, half, kind, seed)
+        """Yield all trainings, seed by seed: a table that is stopped has some of every dataset."""
+        for seed, name in product(self.seeds, self.names):
+            for (half, dataset), kind in product(self.builds(name).items(), KINDS):
+                yield Task(name, dataset, half, kind, seed)
+
+    def models(self, task: "Task", dataset: GraphXAIDataset) -> tuple[str, ...]:
+        """Return the names of a task's models; with edge features where the dataset has some."""
+        edges = "e" if dataset.num_edge_features else ""
+        bcos = f"bcos-gin{edges}"
+        ensemble = (f"{bcos}-x{self.members}",) if task.name in self.ensembles else ()
+        return {"bcos": (bcos, *ensemble), "twin": (f"gin{edges}",), "gsat": ("gsat",)}[task.kind]
 
 
 @dataclass(frozen=True)
@@ -72,17 +81,8 @@ class Task:
     name: str  # of the row: a dataset or a pair
     dataset: str
     half: str
-    kind: str  # "bcos", "twin" or "gsat"
+    kind: str  # one of `KINDS`
     seed: int
-
-    def models(self, dataset: GraphXAIDataset, members: int) -> tuple[str, ...]:
-        """Return the names of the models; those with edge features where the dataset has some."""
-        edges = "e" if dataset.num_edge_features else ""
-        return {
-            "bcos": (f"bcos-gin{edges}", f"bcos-gin{edges}-x{members}"),
-            "twin": (f"gin{edges}",),
-            "gsat": ("gsat",),
-        }[self.kind]
 
     def __str__(self) -> str:
         return f"{self.kind} on {self.dataset}, seed {self.seed}"

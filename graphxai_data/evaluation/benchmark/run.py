@@ -60,10 +60,9 @@ def fill(
     """
     progress, store = progress or no_progress, Store(results)
     engines.check_engine(engine)
-    wanted = []
     for name in plan.names:
         _add_floors(store, name, plan, place)
-        wanted += list(_missing(store, name, plan, place, force))
+    wanted = list(_missing(store, plan, place, force))
     run = partial(run_wanted, plan=plan, place=place)
     parts = "the models that are measured already"
     for done, (task, cells) in enumerate(
@@ -81,17 +80,15 @@ def run_wanted(wanted: Wanted, plan: Plan, place: Place) -> tuple[Task, list[Cel
         raise type(error)(f"{wanted.task}: {error}") from None
 
 
-def _missing(store: Store, name: str, plan: Plan, place: Place, force: bool) -> Iterator[Wanted]:
-    """Yield the tasks of a row that lack a cell, or explainers in it."""
-    known = store.cells(name)
+def _missing(store: Store, plan: Plan, place: Place, force: bool) -> Iterator[Wanted]:
+    """Yield the tasks that lack a cell, or explainers in it."""
+    known = {name: store.cells(name) for name in plan.names}
     for task in plan.tasks():
-        if task.name != name:
-            continue
         dataset = load_build(place.root, task.dataset, place.data_seed)
         explainers = {}
-        for model in task.models(dataset, plan.members):
+        for model in plan.models(task, dataset):
             cell = identity(task, model, dataset)
-            old = known.get((task.dataset, model, task.seed), {})
+            old = known[task.name].get((task.dataset, model, task.seed), {})
             rows = {} if force or not is_same_training(old, cell) else old["rows"]
             asked = explainers_of(_empty(model, dataset), dataset, plan)
             if missing := [name for name in asked if not _has(rows, name)]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphxai_data.errors import InputError
+from graphxai_data.evaluation.benchmark.plan import FEWEST_SEEDS
 from graphxai_data.evaluation.benchmark.store import Cell, Store
 from graphxai_data.evaluation.statistics import (
     Interval,
@@ -37,6 +38,7 @@ class Line:
     jaccard: Floats  # [s, g]; nan where a graph was not explained
     auroc: Floats  # [s, g]
     both: Floats | None  # [s, g] Jaccard@k on the build of a pair that has both causes
+    sufficient: Floats | None  # [s, g] Jaccard@k with the smallest parts that decide the label
     ms_per_graph: float
     accuracy: float
 
@@ -86,7 +88,7 @@ class Summary:
     lines: list[Line]
     floors: list[Floor]
     models: dict[str, dict[str, float]]  # accuracy and interventions, by model
-    seeds: int
+    seeds: int  # that all models have
     graphs: int
     bounds: dict[str, float]  # of a pair: what rules can reach that look at no model
 
@@ -111,7 +113,7 @@ class Summary:
 def summarise(store: Store, name: str, seeds: Sequence[int] | None = None) -> Summary:
     """Return the results of a dataset or pair, of the seeds that all models have.
 
-    An `InputError` if these are fewer than three: no interval can be given then.
+    An `InputError` if these are fewer than three: there is no interval over trainings then.
     """
     content = store.read(name)
     by_model: dict[str, dict[int, dict[str, Cell]]] = {}
@@ -119,30 +121,31 @@ def summarise(store: Store, name: str, seeds: Sequence[int] | None = None) -> Su
         halves = by_model.setdefault(cell["model"], {}).setdefault(cell["seed"], {})
         halves[cell["half"]] = cell
     expected = {"a", "b"} if any(cell["half"] for cell in content.get("cells", [])) else {""}
+    whole = {
+        model: {seed for seed, halves in by_seed.items() if halves.keys() == expected}
+        for model, by_seed in by_model.items()
+    }
+    common = set.intersection(*whole.values()) if whole else set()
+    common &= common if seeds is None else set(seeds)
+    if len(common) < FEWEST_SEEDS:
+        raise InputError(
+            f"{store.path(name)}: {len(common)} seeds have all models, expected at least "
+            f"{FEWEST_SEEDS} for an interval; `graphxai-data evaluate --all` completes it"
+        )
     lines, models = [], {}
     count = max((len(ids) for ids in content.get("graph_id", {}).values()), default=0)
     for model, by_seed in by_model.items():
-        whole = {
-            seed: halves
-            for seed, halves in sorted(by_seed.items())
-            if halves.keys() == expected and (seeds is None or seed in seeds)
-        }
-        if len(whole) < 3:
-            raise InputError(
-                f"{store.path(name)}: {model} has {len(whole)} whole seeds, expected at least 3 "
-                "for an interval; run `graphxai-data evaluate --all` to complete it"
-            )
-        cells = [cell for halves in whole.values() for cell in halves.values()]
-        models[model] = {"accuracy": _mean(cells, "accuracy"), "seeds": float(len(whole))}
+        cells = [cell for seed in sorted(common) for cell in by_seed[seed].values()]
+        models[model] = {"accuracy": _mean(cells, "accuracy")}
         if "interventions" in cells[0]:
             models[model]["agrees"] = float(np.mean([c["interventions"]["agrees"] for c in cells]))
         explainers = sorted(set.intersection(*(set(cell["rows"]) for cell in cells)), key=_order)
+        chosen = {seed: by_seed[seed] for seed in sorted(common)}
         for explainer in explainers:
-            lines.append(_line(explainer, model, whole, count, models[model]["accuracy"]))
-    seeds_used = min((int(m["seeds"]) for m in models.values()), default=0)
+            lines.append(_line(explainer, model, chosen, count, models[model]["accuracy"]))
     floors = [_floor(rule, values) for rule, values in content.get("floors", {}).items()]
     bounds = content.get("bounds", {})
-    return Summary(name, lines, floors, models, seeds_used, count, bounds)
+    return Summary(name, lines, floors, models, len(common), count, bounds)
 
 
 def rank_methods(summaries: Sequence[Summary], least: int = 3) -> tuple[list[str], Ranks]:
@@ -187,8 +190,11 @@ def _line(
 
     rows = [cell["rows"][explainer] for halves in whole.values() for cell in halves.values()]
     both = matrix("both_jaccard") if "both_jaccard" in rows[0] else None
+    sufficient = matrix("sufficient") if "sufficient" in rows[0] else None
     cost = float(np.median([row["ms_per_graph"] for row in rows]))
-    return Line(explainer, model, matrix("jaccard"), matrix("auroc"), both, cost, accuracy)
+    return Line(
+        explainer, model, matrix("jaccard"), matrix("auroc"), both, sufficient, cost, accuracy
+    )
 
 
 def _floor(rule: str, values: Mapping[str, Any]) -> Floor:
