@@ -1,4 +1,4 @@
-"""Three measurements that explain why some figures of the paper are not reached (docs/paper-tables.md).
+"""Three measurements that explain why some figures of the paper are not reached.
 
 1. Where can a label be read? A ReLU network is trained from scratch on whole graphs, on their
    rationales alone, and on everything except their rationales. If the rest is enough, a model may
