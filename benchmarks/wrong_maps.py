@@ -6,9 +6,9 @@ Prints every number of the page, and writes its figures: `python -m benchmarks.w
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,20 @@ from graphxai_data.drawing.graphs import NO_DATE, STYLE, Drawing, draw_graph
 from graphxai_data.drawing.sketch import sketch
 from graphxai_data.evaluation.parts import recipe_of, union_of
 from graphxai_data.evaluation.truth import Truth
+from graphxai_data.generators.dihalo_molecules import HALOGENS
+from graphxai_data.graphs.union import Graphs
 from graphxai_data.metrics import Bools, Floats, Ints, count_true, top_rows
 from graphxai_data.nn import Ensemble
 from graphxai_data.training.train import run_folder
 
 DATASETS, BUILDS, POSITIONS = ("dihalo", "dihalo-decoy"), (2, 3), ("ortho", "meta", "para")
 SEEDS = tuple(CONFIRM_SEEDS)
+OFF_THE_PATH = "ring carbons off the shortest path"
 INSIDE = ("halogen", "C with halogen", "attachment C", "other ring C")
-OUTSIDE = ("ring H", "first atom outside", "other outside")
-RIGHT, WRONG = "#111111", "#00a000"
+OUTSIDE = ("ring H", "first atom outside", "halogen elsewhere", "other outside")
+# Circles around top atoms, and how far pictures reach from the centre of the ring, in bonds.
+RIGHT, WRONG = {"edgecolors": "#111111"}, {"edgecolors": "#8e24aa", "linestyles": "--"}
+WINDOW = np.array([-2.75, 2.75])
 
 
 class Case:
@@ -61,6 +66,7 @@ class Case:
 
     @cached_property
     def truth(self) -> Truth:
+        """Labels and rationales."""
         return Truth.of(self.part)
 
     @cached_property
@@ -69,21 +75,29 @@ class Case:
         return next(iter(BatchLoader(self.part, len(self.part))))
 
     @cached_property
-    def graphs(self) -> Any:
+    def graphs(self) -> Graphs:
+        """All graphs as arrays; `x` is the element of each atom, as a number."""
         return union_of(self.part, self.whole)
 
     @property
     def mask(self) -> Bools:
+        """[N] the rationale."""
         return self.truth.node_mask
 
     @property
     def ptr(self) -> Ints:
+        """[g+1] where the atoms of each graph begin and end."""
         return self.truth.node_ptr
 
     @property
     def position(self) -> Ints:
         """[g] 0 for ortho, 1 for meta, 2 for para."""
         return self.truth.label % len(POSITIONS)
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names such as "Cl ortho"."""
+        return recipe_of(self.part).generator_object.class_names()
 
     @cached_property
     def elements(self) -> Any:
@@ -101,7 +115,9 @@ class Case:
         chosen["other ring C"] = ring & ~chosen["C with halogen"] & ~chosen["attachment C"]
         chosen["ring H"] = hydrogen & self.next_to(ring)
         chosen["first atom outside"] = ~mask & ~hydrogen & self.next_to(ring)
-        chosen["other outside"] = ~mask & ~chosen["ring H"] & ~chosen["first atom outside"]
+        rest = ~mask & ~chosen["ring H"] & ~chosen["first atom outside"]
+        chosen["halogen elsewhere"] = rest & np.isin(self.elements, HALOGENS)
+        chosen["other outside"] = rest & ~chosen["halogen elsewhere"]
         assert (np.sum(list(chosen.values()), axis=0) == 1).all()
         return chosen
 
@@ -114,11 +130,12 @@ class Case:
     def distance(self) -> Ints:
         """[N] bonds to the nearest halogen of the rationale."""
         distance = np.where(self.roles["halogen"], 0, 99)
-        for _ in range(10):
+        while True:
             reached = distance.copy()
             np.minimum.at(reached, self.graphs.edges[0], distance[self.graphs.edges[1]] + 1)
+            if np.array_equal(reached, distance):
+                return distance
             distance = reached
-        return distance
 
     def next_to(self, atoms: Bools) -> Bools:
         """Return [N] which atoms have a neighbour among the given ones."""
@@ -140,6 +157,7 @@ class Case:
         return top_rows(scores, self.ptr, count_true(self.mask, self.ptr))
 
     def jaccard(self, scores: Floats) -> Floats:
+        """Return [g] Jaccard@k of scores [N]."""
         return self.truth.rationales.jaccard(scores)
 
     def mean_of(self, members: Iterable[str]) -> Floats:
@@ -162,9 +180,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/maps"), help="folder of runs")
     parser.add_argument("--figures", type=Path, default=Path("docs"), help="folder of figures")
     arguments = parser.parse_args()
-    cases = [
-        Case(arguments.root, arguments.out, name, build) for name in DATASETS for build in BUILDS
-    ]
+    place = arguments.root, arguments.out
+    cases = [Case(*place, name, build) for name, build in product(DATASETS, BUILDS)]
     print_scores(cases)
     for name in DATASETS:
         chosen = [case for case in cases if case.name == name]
@@ -230,8 +247,8 @@ def print_wrong_atoms(cases: Sequence[Case]) -> None:
             atoms = sum(counts[kind] for kind in INSIDE)
             cells = [f"{100 * n / max(atoms, 1):.0f}" for n in counts.values()]
             values = np.concatenate(jaccard)
-            print(f"| {model} | {position} | {values.mean():.3f} | {(values < 1).mean():.0%} | {atoms} | "
-                  f"{' | '.join(cells)} |")  # fmt: skip
+            print(f"| {model} | {position} | {values.mean():.3f} | {(values < 1).mean():.0%} | "
+                  f"{atoms} | {' | '.join(cells)} |")  # fmt: skip
         out = np.concatenate([
             case.elements[case.roles["halogen"] & ~case.top(case.maps[model])] for case in cases
         ])  # fmt: skip
@@ -242,6 +259,12 @@ def print_wrong_atoms(cases: Sequence[Case]) -> None:
     every = np.concatenate(bonds)
     print(f"atoms that come in: {len(every)}, bonds to the nearest halogen of the rationale: "
           + ", ".join(f"{d}: {(every == d).sum()}" for d in np.unique(every)))  # fmt: skip
+    for case, model in product(cases, cases[0].maps):
+        far = case.top(case.maps[model]) & ~case.mask & (case.distance > 3)
+        owners = case.truth.label[case.graphs.owner[far]]
+        for label, count in zip(*np.unique(owners, return_counts=True), strict=True):
+            print(f"  more than three bonds: build {case.build}, {model}, "
+                  f"{case.class_names[label]}: {count}")  # fmt: skip
 
 
 def _per_class(case: Case, scores: Floats) -> Floats:
@@ -275,7 +298,7 @@ def print_sizes(cases: Sequence[Case]) -> None:
 
 def print_evidence(cases: Sequence[Case]) -> None:
     """Print the share of positive evidence by kind and position, and that of far carbons."""
-    kinds = {kind: kind for kind in INSIDE + OUTSIDE}
+    kinds = INSIDE + OUTSIDE
     print(f"| model | position | {' | '.join(kinds)} | off the shortest paths |")
     for model in cases[0].maps:
         for place, position in enumerate(POSITIONS):
@@ -293,16 +316,16 @@ def print_evidence(cases: Sequence[Case]) -> None:
 def print_without(cases: Sequence[Case]) -> None:
     """Print how many predictions stay the same if some atoms lose their features."""
     print("| without the features of | position | singles: mean (lowest) | ensemble |")
-    for what in ("off one shortest path", "ring H", "first atom outside", "halogen"):
+    for what in (OFF_THE_PATH, "ring H", "first atom outside", "halogen elsewhere", "halogen"):
+        same = {
+            (case, model): case.unchanged(model, case.roles.get(what, case.off_the_path))
+            for case in cases
+            for model in case.models
+        }
         for place, position in enumerate(POSITIONS):
-            values: dict[str, list[float]] = {}
-            for case in cases:
-                atoms = case.roles.get(what, case.off_the_path)
-                for model in case.models:
-                    same = case.unchanged(model, atoms)[case.position == place]
-                    kind = "ensemble" if model == "ensemble" else "single"
-                    values.setdefault(kind, []).append(same.mean())
-            singles, ensembles = values["single"], values["ensemble"]
+            values = {key: v[key[0].position == place].mean() for key, v in same.items()}
+            singles = [v for (_, model), v in values.items() if model != "ensemble"]
+            ensembles = [v for (_, model), v in values.items() if model == "ensemble"]
             print(f"| {what} | {position} | {np.mean(singles):.2f} ({min(singles):.2f}) | "
                   f"{np.mean(ensembles):.2f} |")  # fmt: skip
 
@@ -312,40 +335,38 @@ def print_members(case: Case) -> None:
     top = np.stack([case.top(case.maps[member]) for member in case.singles])
     wrong = top != case.mask
     times = np.bincount(wrong.sum(axis=0), minlength=len(SEEDS) + 1)[1:]
-    print(f"atoms that are wrong in 1 to 5 members: {times.tolist()}, "
-          f"in one only {times[0] / times.sum():.0%}, in three or more {times[2:].sum() / times.sum():.1%}")  # fmt: skip
-    overlaps, pairs = [], 0
+    one_only, several = times[0] / times.sum(), times[2:].sum() / times.sum()
+    print(f"atoms that are wrong in 1 to 5 members: {times.tolist()}, in one only {one_only:.0%}, "
+          f"in three or more {several:.1%}")  # fmt: skip
+    overlaps = []
     for one, other in combinations(wrong, 2):
         both = (case.per_graph(one) > 0) & (case.per_graph(other) > 0)
-        overlaps.append(
-            (case.per_graph(one & other) / case.per_graph(one | other).clip(min=1))[both]
-        )
-        pairs += int(both.sum())
-    print(f"overlap of the wrong atoms of two members, both wrong: {np.concatenate(overlaps).mean():.2f} "
-          f"({pairs} pairs of maps)")  # fmt: skip
+        union = case.per_graph(one | other).clip(min=1)
+        overlaps.append((case.per_graph(one & other) / union)[both])
+    shared = np.concatenate(overlaps)
+    print(f"overlap of the wrong atoms of two members, where both are wrong: {shared.mean():.2f} "
+          f"({len(shared)} pairs of maps)")  # fmt: skip
+    single = {member: case.jaccard(case.maps[member]).mean() for member in case.singles}
     for size in range(2, len(SEEDS) + 1):
-        chosen = list(combinations(case.singles, size))
-        values = [case.jaccard(case.mean_of(members)).mean() for members in chosen]
-        lowest = chosen[int(np.argmin(values))]
-        print(
-            f"ensembles of {size}: mean {np.mean(values):.3f}, lowest {min(values):.3f} ({', '.join(lowest)})"
-        )
-    best = max(case.singles, key=lambda member: case.jaccard(case.maps[member]).mean())
-    others = [member for member in case.singles if member != best]
-    print(f"without the best, {best}: {case.jaccard(case.mean_of(others)).mean():.3f}; best of these four "
-          f"{max(case.jaccard(case.maps[member]).mean() for member in others):.3f}")  # fmt: skip
+        joined = {
+            members: case.jaccard(case.mean_of(members)).mean()
+            for members in combinations(case.singles, size)
+        }
+        values = list(joined.values())
+        better = sum(value > max(single[m] for m in members) for members, value in joined.items())
+        print(f"ensembles of {size}: mean {np.mean(values):.3f}, lowest {min(values):.3f} "
+              f"({', '.join(min(joined, key=joined.__getitem__))}); better than their best member: "
+              f"{better} of {len(values)}")  # fmt: skip
     gap = np.abs(case.mean_of(case.singles) - case.maps["ensemble"]).max()
-    votes = case.jaccard(top.mean(axis=0)).mean()
-    print(
-        f"votes of the members' top atoms: {votes:.3f}; mean of maps and map of the ensemble differ by {gap:.1g}"
-    )
+    print(f"votes of the members' top atoms: {case.jaccard(top.mean(axis=0)).mean():.3f}; the map "
+          f"of the ensemble differs from the mean of maps by {gap:.1g} at most")  # fmt: skip
     core = top.all(axis=0)
-    print(f"atoms that all members have at the top: {core[case.mask].mean():.1%} of the rationale, "
-          f"{case.mask[core].mean():.2%} of them are in it")  # fmt: skip
+    print(f"atoms that all members have at the top: {core[case.mask].mean():.1%} of the rationale; "
+          f"{(core & ~case.mask).sum()} of these {core.sum()} are outside")  # fmt: skip
     shares = case.shares(case.maps["ensemble"])
-    lowest_inside = np.minimum.reduceat(np.where(case.mask, shares, np.inf), case.ptr[:-1])
-    highest_outside = np.maximum.reduceat(np.where(case.mask, -np.inf, shares), case.ptr[:-1])
-    margin = lowest_inside - highest_outside
+    weakest = np.minimum.reduceat(np.where(case.mask, shares, np.inf), case.ptr[:-1])
+    strongest = np.maximum.reduceat(np.where(case.mask, -np.inf, shares), case.ptr[:-1])
+    margin = weakest - strongest
     print(f"ensemble, weakest atom inside minus strongest outside: lowest {margin.min():.1%}, "
           f"median {np.median(margin):.1%} of the positive evidence")  # fmt: skip
 
@@ -365,46 +386,65 @@ def write_figures(cases: Sequence[Case], folder: Path) -> None:
         graph = int(np.flatnonzero(worst)[np.diff(case.ptr)[worst].argmin()])
         path = folder / f"wrong-maps-{name}.svg"
         single = [case.jaccard(case.maps[member])[graph] for member in case.singles]
-        shown = (
-            case.singles[int(np.argmin(single))],
-            case.singles[int(np.argmax(single))],
-            "ensemble",
-        )
+        worst_one, best_one = (case.singles[int(f(single))] for f in (np.argmin, np.argmax))
+        shown = {
+            worst_one: f"worst single ({worst_one})",
+            best_one: f"best single ({best_one})",
+            "ensemble": "ensemble of five",
+        }
         with mpl.rc_context(STYLE):
             figure(case, graph, shown).savefig(path, metadata=NO_DATE["svg"])
-        label = recipe_of(case.part).generator_object.class_names()[case.truth.label[graph]]
-        print(f"{path}: {case.name} {case.build}, test graph {graph}, graph_id "
-              f"{int(case.part[graph].graph_id)}, {label}, {np.diff(case.ptr)[graph]} atoms, members "
-              f"{', '.join(f'{value:.2f}' for value in single)}")  # fmt: skip
+        label = case.class_names[case.truth.label[graph]]
+        print(f"{path.name}: {case.name}, build {case.build}, graph "
+              f"{int(case.part[graph].graph_id)}, {label}, {np.diff(case.ptr)[graph]} atoms; "
+              f"Jaccard@k of members {', '.join(f'{value:.2f}' for value in single)}")  # fmt: skip
 
 
-def figure(case: Case, graph: int, models: Sequence[str]) -> Drawing:
-    """Return the rationale of a graph, and maps with their top atoms circled."""
-    data = case.part[graph]
-    nodes = slice(*case.ptr[graph : graph + 2])
+def figure(case: Case, graph: int, models: Mapping[str, str]) -> Drawing:
+    """Return the ring of a rationale, and maps of it: shares of evidence, top atoms circled.
+
+    Args:
+        case: the build.
+        graph: the number of the graph.
+        models: what is written above the map of each model.
+    """
+    data, nodes = case.part[graph], slice(*case.ptr[graph : graph + 2])
     mask = case.mask[nodes]
-    drawn = Drawing(figsize=(3.3 * (len(models) + 1), 3.5), layout="constrained")
-    first, *others = drawn.subplots(1, len(models) + 1)
-    draw_graph(first, data, np.zeros(len(mask)), mask)
-    first.set_title("rationale")
-    for axes, model in zip(others, models, strict=True):
-        scores = case.maps[model][nodes]
-        top = case.top(case.maps[model])[nodes]
-        draw_graph(axes, data, scores, None)
-        _circle(axes, data, top & mask, RIGHT)
-        _circle(axes, data, top & ~mask, WRONG)
-        axes.set_title(f"{model}: {(top & mask).sum()} of {mask.sum()}")
-    return drawn
-
-
-def _circle(axes: Axes, data: Any, atoms: Bools, colour: str) -> None:
     layout = sketch(
         data.edge_index.numpy(), data.num_nodes, data.get("smiles"), data.smiles_atom.numpy()
     )
-    points = (layout.places * [1.0, -1.0])[atoms]
-    axes.scatter(
-        points[:, 0], points[:, 1], s=130, facecolors="none", edgecolors=colour, linewidths=1.6
-    )
+    points = layout.places * [1.0, -1.0]
+    ring = mask & ~case.roles["halogen"][nodes]
+    centre = points[ring].mean(axis=0)
+    bond = float(np.linalg.norm(points[ring] - centre, axis=1).mean())
+    drawn = Drawing(figsize=(2.6 * (len(models) + 1), 2.9), layout="constrained")
+    first, *others = drawn.subplots(1, len(models) + 1)
+    draw_graph(first, data, np.zeros(len(mask)), mask)
+    first.set_title(f"rationale\n{mask.sum()} atoms")
+    for axes, (model, title) in zip(others, models.items(), strict=True):
+        shares = case.shares(case.maps[model])[nodes]
+        top = case.top(case.maps[model])[nodes]
+        draw_graph(axes, data, shares, None)
+        for atoms, style in ((top & mask, RIGHT), (top & ~mask, WRONG)):
+            axes.scatter(*points[atoms].T, s=150, facecolors="none", linewidths=1.6, **style)
+        _write_shares(axes, points - centre, ring, shares, centre, bond)
+        axes.set_title(f"{title}\n{(top & mask).sum()} of {mask.sum()} right")
+    for axes in (first, *others):
+        axes.set(xlim=centre[0] + WINDOW * bond, ylim=centre[1] + WINDOW * bond)
+    return drawn
+
+
+def _write_shares(
+    axes: Axes, offsets: Floats, ring: Bools, shares: Floats, centre: Floats, bond: float
+) -> None:
+    """Write shares of at least 1.5 %: of ring atoms towards its centre, of others away from it."""
+    length = np.linalg.norm(offsets, axis=1)
+    for node in np.flatnonzero(np.abs(shares) >= 0.015):
+        away = -0.42 if ring[node] else 0.5
+        place = centre + offsets[node] * (1 + away * bond / length[node])
+        if np.abs(place - centre).max() < WINDOW[1] * bond:
+            text = f"{100 * shares[node]:.0f}".replace("-", "−")
+            axes.text(*place, text, ha="center", va="center", fontsize=7, color="#333333", zorder=4)
 
 
 if __name__ == "__main__":

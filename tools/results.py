@@ -13,9 +13,9 @@ from graphxai_data.evaluation.benchmark.plan import Plan
 from graphxai_data.evaluation.benchmark.store import Store
 from graphxai_data.evaluation.benchmark.summary import Summary, rank_methods, summarise
 from graphxai_data.evaluation.benchmark.tables import (
-    COLUMNS,
     OVERVIEW,
     both_rows,
+    columns,
     overview_row,
     table_rows,
 )
@@ -90,7 +90,7 @@ def section(summary: Summary) -> str:
     lines = [
         f"## {summary.name}",
         f"Accuracy, mean of {summary.seeds} trainings: {', '.join(models)}. {_graphs(summary)}",
-        markdown(COLUMNS, table_rows(summary)),
+        markdown(columns(summary), table_rows(summary)),
     ]
     if rows := both_rows(summary):
         bound = summary.bounds.get("both", math.nan)

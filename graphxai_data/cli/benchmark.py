@@ -33,8 +33,8 @@ def evaluate_all(
     from graphxai_data.evaluation.benchmark.store import Store
     from graphxai_data.evaluation.benchmark.summary import summarise
     from graphxai_data.evaluation.benchmark.tables import (
-        COLUMNS,
         OVERVIEW,
+        columns,
         overview_row,
         table_rows,
     )
@@ -57,6 +57,6 @@ def evaluate_all(
         click.echo(json.dumps({"plan": asdict(plan), "rows": lines}, indent=2))
         return
     if name:
-        print_table(COLUMNS, table_rows(summaries[0]), wrap=False)
+        print_table(columns(summaries[0]), table_rows(summaries[0]), wrap=False)
     else:
         print_table(OVERVIEW, [overview_row(summary) for summary in summaries], wrap=False)

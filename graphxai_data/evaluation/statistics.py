@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2, rankdata, studentized_range
 
-from graphxai_data.errors import InputError, finite_number, whole_number
+from graphxai_data.errors import InputError, finite_number, nearest, whole_number
 from graphxai_data.metrics import Floats, as_array
 from graphxai_data.seeds import MAX_SEED, Draws, below, rng_for
 
@@ -91,19 +91,22 @@ def paired_test(
 
 
 def compare_all(
-    values: Mapping[str, npt.ArrayLike], *, level: float = 0.95, seed: int = 0
+    values: Mapping[str, npt.ArrayLike], against: str = "", *, level: float = 0.95, seed: int = 0
 ) -> list[PairResult]:
     """Compare every pair of explainers of one dataset by their values [s, g], given by name.
 
-    P-values are corrected by Holm's method; there are enough draws for corrected ones of 1 %.
+    With `against`, only the pairs of which it is the first. P-values are corrected by Holm's method
+    for the number of pairs; there are enough draws for corrected ones of 1 %.
     """
     matrices = {name: _matrix(f"'{name}'", matrix) for name, matrix in values.items()}
     if len(matrices) < 2:
         raise InputError(f"values: expected two explainers or more, got {len(matrices)}")
-    gaps = {
-        (a, b): _difference(matrices[a], matrices[b], f"'{a}' and '{b}'")
-        for a, b in combinations(matrices, 2)
-    }
+    names = list(combinations(matrices, 2))
+    if against:
+        if against not in matrices:
+            raise InputError(f"against: no values of '{against}'; {nearest(against, matrices)}")
+        names = [(against, name) for name in matrices if name != against]
+    gaps = {(a, b): _difference(matrices[a], matrices[b], f"'{a}' and '{b}'") for a, b in names}
     draws = max(TEST_DRAWS, 200 * len(gaps))
     tests: dict[tuple[str, str], Paired] = {}
     for shape in {matrix.shape for matrix in gaps.values()}:  # these share their draws

@@ -43,6 +43,11 @@ class Line:
     accuracy: float
 
     @property
+    def name(self) -> str:
+        """The explainer and its model."""
+        return f"{self.explainer} of {self.model}"
+
+    @property
     def label(self) -> str:
         """The explainer, and whether its model is an ensemble."""
         members = self.model.rpartition("-x")[2] if "-x" in self.model else ""
@@ -93,21 +98,19 @@ class Summary:
     bounds: dict[str, float]  # of a pair: what rules can reach that look at no model
 
     @cached_property
-    def tests(self) -> list[PairResult]:
-        """All pairs of explainers, corrected by Holm's method."""
-        return compare_all({f"{line.label} ({line.model})": line.jaccard for line in self.lines})
-
-    @cached_property
     def best(self) -> Line:
         """The explainer with the highest mean Jaccard@k."""
         return max(self.lines, key=lambda line: line.interval.mean)
 
     @cached_property
+    def tests(self) -> list[PairResult]:
+        """The best explainer against every other, corrected by Holm's method."""
+        return compare_all({line.name: line.jaccard for line in self.lines}, self.best.name)
+
+    @cached_property
     def as_good(self) -> set[str]:
-        """Explainers that do not differ significantly from the best; labels with models."""
-        best = f"{self.best.label} ({self.best.model})"
-        others = [t for t in self.tests if best in (t.first, t.second) and t.adjusted >= 0.05]
-        return {best, *(name for t in others for name in (t.first, t.second))}
+        """Names of the best and of those that do not differ from it significantly."""
+        return {self.best.name, *(test.second for test in self.tests if test.adjusted >= 0.05)}
 
 
 def summarise(store: Store, name: str, seeds: Sequence[int] | None = None) -> Summary:

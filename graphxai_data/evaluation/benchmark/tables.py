@@ -3,9 +3,12 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from graphxai_data.evaluation.benchmark.summary import Floor, Line, Summary
 from graphxai_data.evaluation.statistics import Interval
 from graphxai_data.generators.base import Rule
+from graphxai_data.metrics import Floats
 from graphxai_data.recipe import Recipe
 from graphxai_data.rings.colour_rules import ROWS
 from graphxai_data.rings.scored_rules import own_rules
@@ -21,7 +24,8 @@ _METHODS = {
     "GSAT": "gsat",
 }
 OVERVIEW = ("dataset", *_METHODS, "best of others", "best floor", "bound")
-COLUMNS = ("explainer", "model", "Jaccard@k", "95 %", "deviation", "AUROC", "95 %", "ms/graph")
+_COLUMNS = ("explainer", "model", "Jaccard@k", "95 %", "deviation", "AUROC", "95 %", "ms/graph")
+_SUFFICIENT = "sufficient part"
 
 
 def overview_row(summary: Summary) -> list[str]:
@@ -45,26 +49,39 @@ def overview_row(summary: Summary) -> list[str]:
     return cells
 
 
+def columns(summary: Summary) -> tuple[str, ...]:
+    """Return the headers of `table_rows`."""
+    return (*_COLUMNS, _SUFFICIENT) if _knows_sufficient(summary) else _COLUMNS
+
+
 def table_rows(summary: Summary) -> list[list[str]]:
-    """Return a row per explainer and model, the best first; "≈" marks ties with the best."""
-    rows = []
+    """Return a row per explainer and model, the best first; "≈" marks ties with the best.
+
+    The last column is Jaccard@k with the smallest parts that decide the label, where these are
+    known.
+    """
+    known, rows = _knows_sufficient(summary), []
     for line in sorted(summary.lines, key=_mean, reverse=True):
-        tie = f"{line.label} ({line.model})" in summary.as_good
         one, two = line.interval, line.auroc_interval
         rows.append([
-            line.explainer + " ≈" * tie, line.model, f"{one.mean:.3f}", _range(one),
-            f"{one.deviation:.3f}", f"{two.mean:.3f}", _range(two), _milliseconds(line),
+            line.explainer + " ≈" * (line.name in summary.as_good), line.model,
+            f"{one.mean:.3f}", _range(one), f"{one.deviation:.3f}", f"{two.mean:.3f}", _range(two),
+            f"{line.ms_per_graph:.1f}", *([f"{_nanmean(line.sufficient):.3f}"] if known else []),
         ])  # fmt: skip
     for floor in floors_of(summary):
-        rows.append([floor_name(floor), "–", f"{floor.jaccard:.3f}", "", "", f"{floor.auroc:.3f}",
-                     "", ""])  # fmt: skip
+        cells = ["–", f"{floor.jaccard:.3f}", "", "", f"{floor.auroc:.3f}", "", ""]
+        rows.append([floor_name(floor), *cells, *([""] if known else [])])
     return rows
+
+
+def _knows_sufficient(summary: Summary) -> bool:
+    return any(line.sufficient is not None for line in summary.lines)
 
 
 def both_rows(summary: Summary) -> list[list[str]]:
     """Return Jaccard@k on the build of a pair in which labels do not say which cause counts."""
     lines = [line for line in summary.lines if line.both is not None]
-    values = [(line.explainer, line.model, float(_nanmean(line))) for line in lines]
+    values = [(line.explainer, line.model, _nanmean(line.both)) for line in lines]
     values += [(floor_name(f), "–", f.both) for f in floors_of(summary) if not math.isnan(f.both)]
     ordered = sorted(values, key=lambda row: row[2], reverse=True)
     return [[name, model, f"{value:.3f}"] for name, model, value in ordered]
@@ -100,17 +117,12 @@ def _mean(line: Line) -> float:
     return line.interval.mean
 
 
-def _nanmean(line: Line) -> float:
-    values = line.both
-    return math.nan if values is None else float(values[~(values != values)].mean())
+def _nanmean(values: Floats | None) -> float:
+    return math.nan if values is None else float(np.nanmean(values))
 
 
 def _range(value: Interval) -> str:
     return f"{value.low:.3f} to {value.high:.3f}"
-
-
-def _milliseconds(line: Line) -> str:
-    return f"{line.ms_per_graph:.1f}"
 
 
 def _bold(text: str, is_bold: bool) -> str:
