@@ -193,7 +193,10 @@ def main() -> None:
     for case in cases:
         print(f"\n# {case.name}, build {case.build}: members and ensembles")
         print_members(case)
-    print()
+    agreed = [np.all([c.top(c.maps[member]) for member in c.singles], axis=0) for c in cases]
+    outside = sum((atoms & ~case.mask).sum() for atoms, case in zip(agreed, cases, strict=True))
+    print(f"\natoms that all members have at the top, all builds: {np.concatenate(agreed).sum()}, "
+          f"{outside} of them outside\n")  # fmt: skip
     write_figures(cases, arguments.figures)
 
 
@@ -259,6 +262,12 @@ def print_wrong_atoms(cases: Sequence[Case]) -> None:
     every = np.concatenate(bonds)
     print(f"atoms that come in: {len(every)}, bonds to the nearest halogen of the rationale: "
           + ", ".join(f"{d}: {(every == d).sum()}" for d in np.unique(every)))  # fmt: skip
+    carbons = [
+        (case.roles["C with halogen"] & ~case.top(scores)).sum()
+        for case in cases
+        for scores in case.maps.values()
+    ]
+    print(f"carbons with a halogen that go out, in all models: {sum(carbons)}")
     for case, model in product(cases, cases[0].maps):
         far = case.top(case.maps[model]) & ~case.mask & (case.distance > 3)
         owners = case.truth.label[case.graphs.owner[far]]
@@ -282,7 +291,7 @@ def print_sizes(cases: Sequence[Case]) -> None:
             top = case.top(case.maps[model])
             come.append(scores[top & ~case.mask])
             go.append(scores[~top & case.mask])
-            # As many atoms of a graph come in as go out, so sums have the same order of graphs.
+            # As many atoms come in as go out, so this is the gap between their means.
             gap = case.per_graph(scores * (top & ~case.mask) - scores * (~top & case.mask))
             wrong = case.per_graph(top & ~case.mask)
             gaps.append(gap[wrong > 0] / wrong[wrong > 0])
@@ -420,7 +429,7 @@ def figure(case: Case, graph: int, models: Mapping[str, str]) -> Drawing:
     drawn = Drawing(figsize=(2.6 * (len(models) + 1), 2.9), layout="constrained")
     first, *others = drawn.subplots(1, len(models) + 1)
     draw_graph(first, data, np.zeros(len(mask)), mask)
-    first.set_title(f"rationale\n{mask.sum()} atoms")
+    first.set_title(f"rationale\n{mask.sum()} atoms", pad=10)
     for axes, (model, title) in zip(others, models.items(), strict=True):
         shares = case.shares(case.maps[model])[nodes]
         top = case.top(case.maps[model])[nodes]
@@ -428,7 +437,7 @@ def figure(case: Case, graph: int, models: Mapping[str, str]) -> Drawing:
         for atoms, style in ((top & mask, RIGHT), (top & ~mask, WRONG)):
             axes.scatter(*points[atoms].T, s=150, facecolors="none", linewidths=1.6, **style)
         _write_shares(axes, points - centre, ring, shares, centre, bond)
-        axes.set_title(f"{title}\n{(top & mask).sum()} of {mask.sum()} right")
+        axes.set_title(f"{title}\n{(top & mask).sum()} of {mask.sum()} right", pad=10)
     for axes in (first, *others):
         axes.set(xlim=centre[0] + WINDOW * bond, ylim=centre[1] + WINDOW * bond)
     return drawn
