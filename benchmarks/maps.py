@@ -9,9 +9,9 @@ compares their maps with the masks. Finished trainings and measurements are reus
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, product
 from multiprocessing import get_context
@@ -128,11 +128,14 @@ def main() -> None:
     parser.add_argument("--family", choices=FAMILIES, required=True)
     parser.add_argument("--stage", type=int, default=0, help="of candidates, from 0")
     parser.add_argument("--on", default="{}", help="JSON: the settings chosen in earlier stages")
+    parser.add_argument("--datasets", nargs="+", help="of the family; all by default")
+    parser.add_argument("--builds", type=int, nargs=2, default=(2, 3), help="to confirm on")
     parser.add_argument("--root", default="data", help="folder of builds")
     parser.add_argument("--out", type=Path, default=Path("runs/maps"), help="folder of runs")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     family, chosen = FAMILIES[arguments.family], json.loads(arguments.on)
+    family = replace(family, datasets=tuple(arguments.datasets or family.datasets))
     run = partial(measured, root=arguments.root, out=arguments.out)
     with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as pool:
         if arguments.what == "choose":
@@ -143,7 +146,7 @@ def main() -> None:
                 pool, run, family, {n: family.base | chosen | c for n, c in candidates.items()}
             )
         else:
-            _print_confirmation(pool, run, family, arguments.root, arguments.out)
+            _print_confirmation(pool, run, family, arguments.builds, arguments.root, arguments.out)
 
 
 def _print_choice(
@@ -220,15 +223,20 @@ def measured(task: Task, root: str, out: Path) -> dict[str, Any]:
 
 
 def _print_confirmation(
-    pool: ProcessPoolExecutor, run: Any, family: Family, root: str, out: Path
+    pool: ProcessPoolExecutor,
+    run: Any,
+    family: Family,
+    builds: Sequence[int],
+    root: str,
+    out: Path,
 ) -> None:
     tasks = [
         Task(dataset, build, family.model, seed, "default", (), with_masks=True)
-        for dataset, build, seed in product(family.datasets, (2, 3), CONFIRM_SEEDS)
+        for dataset, build, seed in product(family.datasets, builds, CONFIRM_SEEDS)
     ]
     results = iter(pool.map(run, tasks))
     print("| dataset | build | accuracy | single models | lowest | ensembles of five |")
-    for name, build in product(family.datasets, (2, 3)):
+    for name, build in product(family.datasets, builds):
         rows = [next(results) for _ in CONFIRM_SEEDS]
         jaccard = [row["jaccard"] for row in rows]
         accuracy = np.mean([row["accuracy"] for row in rows])
