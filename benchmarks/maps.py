@@ -103,6 +103,7 @@ FAMILIES = {
                     "epochs": 40, "stop_patience": 40, "learning_rate": 4e-3,
                 },
                 "learning rate 4e-3": {"learning_rate": 4e-3},
+                "B = 2, learning rate 4e-3": {"b": 2.0, "learning_rate": 4e-3},
             },
         ),
     ),
