@@ -2,7 +2,7 @@
 
 Run from a checkout with `python -m tools.results`, after
 `graphxai-data evaluate --all --results docs/results`. Tests compare the pages with the results.
-`docs/results/notes.md` has what is written by hand.
+`tools/results_notes.md` has what is written by hand.
 """
 
 import math
@@ -71,7 +71,7 @@ def page(summaries: Sequence[Summary]) -> str:
         f"{ranks.critical_difference:.1f} do not differ significantly (Nemenyi, 5 %). A method "
         "with several rows has the row that is best in the mean over all datasets."
     )
-    notes = (RESULTS / "notes.md").read_text(encoding="utf-8")
+    notes = (ROOT / "tools/results_notes.md").read_text(encoding="utf-8")
     parts = [
         notes.replace("{overview}", overview(summaries)).replace("{ranks}", ranked).strip(),
         *(section(summary) for summary in summaries),
