@@ -9,6 +9,9 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib import rc_context
+
+from graphxai_data.drawing.critical_difference import critical_difference_diagram
 from graphxai_data.evaluation.benchmark.plan import Plan
 from graphxai_data.evaluation.benchmark.store import Store
 from graphxai_data.evaluation.benchmark.summary import Summary, rank_methods, summarise
@@ -35,11 +38,10 @@ def main() -> None:
     text = README.read_text(encoding="utf-8")
     write_atomically(README, with_overview(text, summaries).encode())
     names, ranks = rank_methods(summaries)
-    from graphxai_data.drawing.critical_difference import critical_difference_diagram
-
     groups = cliques(ranks.means, ranks.critical_difference)
     figure = critical_difference_diagram(names, ranks.means, ranks.critical_difference, groups)
-    figure.savefig(DIAGRAM, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": "graphxai-data"}):  # the same bytes every time
+        figure.savefig(DIAGRAM, metadata={"Date": None})
 
 
 def read_summaries(folder: Path = RESULTS) -> list[Summary]:
