@@ -1,6 +1,7 @@
 """The command `evaluate`."""
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -251,26 +252,27 @@ def _model_folder(models: tuple[str, ...], seeds: list[int], out: Path, dataset:
     return run_folder(out, models[0], dataset, seeds[0])
 
 
-def _refuse_without(option: str, *names: str) -> None:
-    """Raise an `InputError` if one of these parameters was given, but not the option it is for."""
+def _given(names: Sequence[str]) -> Iterator[str]:
+    """Yield the options, such as "--seeds", of those parameters that the command line has."""
     context = click.get_current_context()
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
-            raise InputError(f"{parameter.opts[0]} is for {option}; add it, or leave this out")
+            yield parameter.opts[0]
+
+
+def _refuse_without(option: str, *names: str) -> None:
+    """Raise an `InputError` if one of these parameters was given, but not the option it is for."""
+    for given in _given(names):
+        raise InputError(f"{given} is for {option}; add it, or leave this out")
 
 
 def _refuse_with(option: str, *names: str) -> None:
     """Raise an `InputError` if one of these parameters was given on the command line."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        source = context.get_parameter_source(str(parameter.name))
-        if parameter.name in names and source is click.core.ParameterSource.COMMANDLINE:
-            if option == "pairs":
-                raise InputError(f"{parameter.opts[0]} is not available for pairs; leave it out")
-            raise InputError(
-                f"{parameter.opts[0]} cannot be combined with {option}; leave one of them out"
-            )
+    for given in _given(names):
+        if option == "pairs":
+            raise InputError(f"{given} is not available for pairs; leave it out")
+        raise InputError(f"{given} cannot be combined with {option}; leave one of them out")
 
 
 def _print_frame(

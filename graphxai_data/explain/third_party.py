@@ -75,7 +75,7 @@ _ROWS = (
 )  # fmt: skip
 THIRD_PARTY = {row.name: row for row in _ROWS}
 _MODES = {"class": "multiclass_classification", "number": "regression"}
-_NODES_PER_PASS = 2048  # of copies of a graph whose nodes are perturbed
+_NODES_PER_PASS = 2048  # in copies of a graph whose nodes are perturbed
 
 
 @dataclass(frozen=True)

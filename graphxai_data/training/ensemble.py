@@ -8,14 +8,13 @@ from typing import cast
 import torch
 
 from graphxai_data.datasets.in_memory import GraphXAIDataset
-from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.errors import InputError
 from graphxai_data.files.disk import explained_disk_errors, folder_lock
 from graphxai_data.nn.ensemble import Ensemble
 from graphxai_data.nn.gin import GraphModel
 from graphxai_data.nn.zoo import ModelName
 from graphxai_data.training.checkpoint import Card, check_fits, load_checkpoint, save_checkpoint
-from graphxai_data.training.scores import predictive_scores
+from graphxai_data.training.scores import predictive_scores, split_loaders
 
 # From the seed of a member to that of the next.
 SEED_STEP = 1000
@@ -56,12 +55,16 @@ def join_checkpoints(
     cards = [card for _, card in loaded]
     for path, card in zip(paths, cards, strict=True):
         _check_alike(paths[0], cards[0], path, card)
-    ensemble = Ensemble([cast(GraphModel, model) for model, _ in loaded]).train(mode=False)
+    ensemble = Ensemble([cast(GraphModel, model) for model, _ in loaded]).to(device)
     check_fits(cards[0], dataset, paths[0])
+    loaders, loss = split_loaders(dataset, cards[0]), cards[0].training.loss
     card = dataclasses.replace(
         cards[0],
         model=str(ModelName(cards[0].model, len(cards))),
-        scores=_scores(ensemble.to(device), cards[0], dataset, device),
+        scores={
+            split: predictive_scores(ensemble, loaders[split], loss, device)
+            for split in ("valid", "test")
+        },
         run={
             **cards[0].run,
             "epochs": max(card.run["epochs"] for card in cards),
@@ -75,23 +78,6 @@ def join_checkpoints(
         folder_lock(folder, wait=False, work="training", option="--out"),
     ):
         return ensemble, save_checkpoint(folder, ensemble.state_dict(), card)
-
-
-def _scores(
-    ensemble: Ensemble, card: Card, dataset: GraphXAIDataset, device: torch.device
-) -> dict[str, dict[str, float]]:
-    """Return the scores of predictions on validation and test graphs."""
-    keys = ["x", "edge_index", "y"] + ["edge_attr"] * bool(card.shape.edge_features)
-    rows = dataset.get_idx_split()
-    return {
-        split: predictive_scores(
-            ensemble,
-            BatchLoader(dataset[rows[split]], card.training.batch_size, keys=keys),
-            card.training.loss,
-            device,
-        )
-        for split in ("valid", "test")
-    }
 
 
 def _check_alike(first_path: Path, first: Card, path: Path, card: Card) -> None:

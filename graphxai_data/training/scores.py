@@ -4,11 +4,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from graphxai_data.datasets.in_memory import GraphXAIDataset
 from graphxai_data.datasets.loader import BatchLoader
 from graphxai_data.metrics import Floats, accuracy, macro_f1, roc_auc, weighted_accuracy
 from graphxai_data.nn.zoo import LOSSES
+from graphxai_data.training.checkpoint import Card
 from graphxai_data.training.loss import logits_of, objective
 from graphxai_data.training.state import Scores
+
+
+def split_loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:
+    """Return the batches of every split, those of training graphs in an order drawn by the seed."""
+    keys = ["x", "edge_index", "y"] + ["edge_attr"] * bool(card.shape.edge_features)
+    return {
+        split: BatchLoader(
+            dataset[rows], card.training.batch_size, split == "train", card.seed, keys=keys
+        )
+        for split, rows in dataset.get_idx_split().items()
+    }
 
 
 def predictive_scores(

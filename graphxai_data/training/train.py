@@ -43,7 +43,7 @@ from graphxai_data.training.checkpoint import (
 from graphxai_data.training.ensemble import join_checkpoints, member_seeds
 from graphxai_data.training.loss import check_evidence_cost, training_loss
 from graphxai_data.training.schedule import best_epoch, is_over, learning_rate
-from graphxai_data.training.scores import predictive_scores
+from graphxai_data.training.scores import predictive_scores, split_loaders
 from graphxai_data.training.state import STATE, Epoch, Scores, TrainingState, read_description
 
 HISTORY = "history.jsonl"
@@ -108,7 +108,7 @@ def train(
             )  # fmt: skip
             folders.append(run_folder(out, kind, dataset.name, member_seed))
         return join_checkpoints(folder, folders, dataset, torch_device)
-    loaders = _loaders(dataset, card)
+    loaders = split_loaders(dataset, card)
     with seeded(torch_seed(seed, "train/weights")):
         # Before anything on disk is touched: with some settings there is nothing to learn from.
         new_model = _initial_model(card, loaders["train"], torch_device)
@@ -212,16 +212,6 @@ def device_of(name: str) -> torch.device:
         reason = str(error).splitlines()[0]
         raise InputError(f"device: '{name}' cannot be used here ({reason}); try cpu") from None
     return torch.device(name)
-
-
-def _loaders(dataset: GraphXAIDataset, card: Card) -> dict[str, BatchLoader]:
-    keys = ["x", "edge_index", "y"] + ["edge_attr"] * bool(card.shape.edge_features)
-    return {
-        split: BatchLoader(
-            dataset[rows], card.training.batch_size, split == "train", card.seed, keys=keys
-        )
-        for split, rows in dataset.get_idx_split().items()
-    }
 
 
 def _initial_model(card: Card, training: BatchLoader, device: torch.device) -> nn.Module:

@@ -57,9 +57,9 @@ class ScoredGraphs:
 
     truth: Truth
     cause: Bools | None = None  # [N]; None if the rationale is the truth
-    bound: float = math.nan  # of a pair: what rules can reach that look at no model
+    bound: float = math.nan  # for a pair: what rules can reach that look at no model
 
-    def measure(self, name: str, scores: Scores) -> tuple[Floats, Floats]:
+    def measure(self, scores: Scores) -> tuple[Floats, Floats]:
         """Return Jaccard@k and AUROC [g] of every graph."""
         nodes = np.asarray(scores.nodes, dtype=np.float64)
         if self.cause is None:
@@ -155,9 +155,7 @@ def _rows(
             scores = variant_scores(group, model, part.truth.part, seed=card.seed)
             elapsed = time.perf_counter() - start
             for variant in group:
-                rows[variant.name] |= _row(
-                    prefix, part, variant.name, scores[variant.name], elapsed
-                )
+                rows[variant.name] |= _row(prefix, part, scores[variant.name], elapsed)
         yield from rows.items()
     for name in (name for name in THIRD_PARTY if name in wanted):
         yield from _third_party_rows(name, model, card, place, task, graphs, plan)
@@ -186,23 +184,25 @@ def _third_party_rows(
         elapsed = time.perf_counter() - start
         for row, own in scores.items():
             rows.setdefault(row, {"seconds_before": round(preparation, 2)})
-            rows[row] |= _row(prefix, part, name, own, elapsed)
+            rows[row] |= _row(prefix, part, own, elapsed)
     yield from rows.items()
 
 
-def _row(prefix: str, part: ScoredGraphs, name: str, scores: Scores, seconds: float) -> Row:
+def _row(prefix: str, part: ScoredGraphs, scores: Scores, seconds: float) -> Row:
     """Return the values of all graphs; those of `-both` have a prefix and no time."""
-    jaccard, auroc = part.measure(name, scores)
-    row: Row = {
-        f"{prefix}jaccard": [round(float(value), 4) for value in jaccard],
-        f"{prefix}auroc": [round(float(value), 4) for value in auroc],
-    }
+    jaccard, auroc = part.measure(scores)
+    row: Row = {f"{prefix}jaccard": rounded(jaccard), f"{prefix}auroc": rounded(auroc)}
     if not prefix and part.sufficient is not None:
         values = part.sufficient.jaccard(np.asarray(scores.nodes, dtype=np.float64))
-        row["sufficient"] = [round(float(value), 4) for value in values]
+        row["sufficient"] = rounded(values)
     if not prefix:
         row["ms_per_graph"] = round(1000 * seconds / len(jaccard), 3)
     return row
+
+
+def rounded(values: Floats) -> list[float]:
+    """Return the values of all graphs as they are stored: with four digits."""
+    return [round(float(value), 4) for value in values]
 
 
 @lru_cache(maxsize=32)

@@ -13,7 +13,7 @@ from graphxai_data.evaluation.pairs import HALVES
 
 # Fewer seeds give neither a deviation nor an interval over trainings.
 FEWEST_SEEDS = 3
-# Of models: B-cos, alone and as an ensemble, its ReLU twin, and GSAT.
+# Kinds of models: B-cos, alone and as an ensemble, its ReLU twin, and GSAT.
 KINDS = ("bcos", "twin", "gsat")
 
 
@@ -38,10 +38,10 @@ class Plan:
         for name in only:
             if name not in known:
                 raise InputError(f"'{name}' is not in the big table; {nearest(name, known)}")
-        chosen = only or known
+        selected = only or known
         values["seeds"] = check_seeds(values["seeds"] if seeds is None else seeds)
         for key in ("datasets", "pairs", "ensembles"):
-            values[key] = tuple(name for name in values[key] if name in chosen)
+            values[key] = tuple(name for name in values[key] if name in selected)
         return cls(**values)
 
     @property
@@ -78,7 +78,7 @@ class Task:
     A single B-cos model is the first member of the ensemble, so both are one task.
     """
 
-    name: str  # of the row: a dataset or a pair
+    name: str  # the row of the table: a dataset or a pair
     dataset: str
     half: str
     kind: str  # one of `KINDS`

@@ -16,6 +16,7 @@ from graphxai_data.evaluation.benchmark.cell import (
     explainers_of,
     identity,
     load_build,
+    rounded,
     run_task,
     scored_graphs,
 )
@@ -131,11 +132,9 @@ def _add_floors(store: Store, name: str, plan: Plan, place: Place) -> None:
         rows = [*own_floors(datasets[build].manifest.load_recipe()), *FLOORS]
         selected = [row for row in rows if row.name in rules]
         for rule, scores in floor_scores(selected, known.truth.part).items():
-            jaccard, auroc = known.measure(rule, scores)
-            floors.setdefault(rule, {})[key] = {
-                "jaccard": [round(float(v), 4) for v in jaccard],
-                "auroc": [round(float(v), 4) for v in auroc],
-            }
+            jaccard, auroc = known.measure(scores)
+            row = {"jaccard": rounded(jaccard), "auroc": rounded(auroc)}
+            floors.setdefault(rule, {})[key] = row
     whole = {rule: values for rule, values in floors.items() if values.keys() == builds.keys()}
     store.add(name, [], floors=whole, graph_id=ids, bounds=bounds)
 

@@ -22,8 +22,6 @@ from graphxai_data.evaluation.statistics import (
 from graphxai_data.explain.variants import VARIANTS
 from graphxai_data.metrics import Floats
 
-# Models by what they are, whatever their layers: rows of different datasets are compared by it.
-_KINDS = {"bcos-gin": "bcos", "bcos-gine": "bcos", "gin": "gin", "gine": "gin", "gsat": "gsat"}
 # Explainers that differ in one choice only, such as how scores of edges become scores of nodes.
 # The rank of a method is that of the choice that is best in the mean over all datasets.
 _SUFFIXES = ("-contrast", "-abs", "-mean", "-max", "-sum", "-features", "-folded")
@@ -82,7 +80,6 @@ class Floor:
     jaccard: float
     auroc: float
     both: float  # nan if it is no pair
-    per_graph: Floats  # [g]
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class Summary:
     models: dict[str, dict[str, float]]  # accuracy and interventions, by model
     seeds: int  # that all models have
     graphs: int
-    bounds: dict[str, float]  # of a pair: what rules can reach that look at no model
+    bounds: dict[str, float]  # for a pair: what rules can reach that look at no model
 
     @cached_property
     def best(self) -> Line:
@@ -143,9 +140,9 @@ def summarise(store: Store, name: str, seeds: Sequence[int] | None = None) -> Su
         if "interventions" in cells[0]:
             models[model]["agrees"] = float(np.mean([c["interventions"]["agrees"] for c in cells]))
         explainers = sorted(set.intersection(*(set(cell["rows"]) for cell in cells)), key=_order)
-        chosen = {seed: by_seed[seed] for seed in sorted(common)}
+        selected = {seed: by_seed[seed] for seed in sorted(common)}
         for explainer in explainers:
-            lines.append(_line(explainer, model, chosen, count, models[model]["accuracy"]))
+            lines.append(_line(explainer, model, selected, count, models[model]["accuracy"]))
     floors = [_floor(rule, values) for rule, values in content.get("floors", {}).items()]
     bounds = content.get("bounds", {})
     return Summary(name, lines, floors, models, len(common), count, bounds)
@@ -173,11 +170,6 @@ def rank_methods(summaries: Sequence[Summary], least: int = 3) -> tuple[list[str
         )
     names = list(complete)
     return names, average_ranks(np.array([complete[name] for name in names]).T)
-
-
-def kind_of_model(model: str) -> str:
-    """Return "bcos", "gin" or "gsat" for the name of a model."""
-    return _KINDS[model.split("-x")[0]]
 
 
 def _line(
@@ -208,8 +200,7 @@ def _floor(rule: str, values: Mapping[str, Any]) -> Floor:
     def mean(halves: list[Any], key: str) -> float:
         return float(np.mean([np.mean(half[key]) for half in halves])) if halves else math.nan
 
-    per_graph = np.mean([half["jaccard"] for half in own], axis=0) if own else np.zeros(0)
-    return Floor(rule, mean(own, "jaccard"), mean(own, "auroc"), mean(both, "jaccard"), per_graph)
+    return Floor(rule, mean(own, "jaccard"), mean(own, "auroc"), mean(both, "jaccard"))
 
 
 def _padded(values: Sequence[float], count: int) -> Floats:
